@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel table: what an ISA must offer. One const instance per ISA (src/arch), typed, complete. */
+#ifndef POSENC_KERNELS_H
+#define POSENC_KERNELS_H
+
+#include "common.h"
+
+/* Pairs per block of the row tables and positions per step table: see rows.h. */
+enum { POSENC_ROW_BLOCK = 16, POSENC_ROW_STEPS = 16 };
+
+/*
+ * Exact rows for one run of positions that share sign and |p| - |p| mod 16. For token t of `count` and
+ * pair i of `pairs`: cos[t*stride + i], sin[t*stride + i]. `pairs` counts from the start of `blocks`.
+ */
+struct posenc_rows_job {
+    const struct posenc_row_block *blocks;
+    uint32_t base;        /* |p| - |p| mod 16 */
+    const uint8_t *steps; /* [count], |p| mod 16 of each token */
+    size_t count;
+    size_t pairs;
+    uint64_t sine_sign;   /* 0, or the sign bit of a double for negative positions */
+    double factor;        /* attention factor */
+    float *cos;
+    float *sin;
+    ptrdiff_t stride;     /* floats from token to token */
+};
+
+/*
+ * Rotates the pairs [0, pairs) of `heads` heads for `tokens` tokens by a row each. src and dst point at
+ * the first channel of the window; strides count elements. src and dst are the same view or disjoint.
+ */
+struct posenc_rotate_job {
+    const void *src;
+    void *dst;
+    ptrdiff_t src_token, src_head;
+    ptrdiff_t dst_token, dst_head;
+    const float *cos;     /* of token 0; the next token's are row_stride floats on */
+    const float *sin;
+    ptrdiff_t row_stride;
+    size_t tokens, heads, pairs;
+    size_t partner;       /* split_half: channels from the first of a pair to the second */
+    int ahead;            /* 1: the call is larger than the caches, prefetch */
+};
+
+/* Attention of the query rows of one (batch, kv head) group: see attention.h. */
+struct posenc_attention_job;
+
+typedef void posenc_rotate_kernel(const struct posenc_rotate_job *job);
+typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
+
+/* Indices of the tables by dtype and layout are the public values minus 1. */
+struct posenc_kernels {
+    int32_t isa;
+    void (*rows)(const struct posenc_rows_job *job);
+    posenc_rotate_kernel *rotate[2][3][3];    /* [layout][source dtype][destination dtype] */
+    posenc_convert_kernel *convert[3][3];     /* NULL on the diagonal: a copy */
+    void (*attention)(const struct posenc_attention_job *job);
+};
+
+extern const struct posenc_kernels posenc_kernels_scalar;
+extern const struct posenc_kernels posenc_kernels_avx2;
+extern const struct posenc_kernels posenc_kernels_avx512;
+extern const struct posenc_kernels posenc_kernels_neon;
+
+/* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */
+const struct posenc_kernels *posenc_kernels_get(int32_t isa);
+
+#endif
