@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The float vector layer of AVX-512: 16 lanes, and for tails the 8 and 4 lanes of AVX2. */
+#ifndef POSENC_AVX512_VEC_H
+#define POSENC_AVX512_VEC_H
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || \
+    !defined(__AVX512VL__)
+#error "compile with -mavx512f -mavx512bw -mavx512dq -mavx512vl"
+#endif
+
+#include "../avx2/vec.h"
+
+#undef POSENC_LANES
+#undef POSENC_REGISTERS
+#define POSENC_LANES 16
+#define POSENC_REGISTERS 32
+
+typedef __m512 f32x16;
+
+static inline f32x16 set1_16(float x) { return _mm512_set1_ps(x); }
+static inline f32x16 add_16(f32x16 a, f32x16 b) { return _mm512_add_ps(a, b); }
+static inline f32x16 sub_16(f32x16 a, f32x16 b) { return _mm512_sub_ps(a, b); }
+static inline f32x16 mul_16(f32x16 a, f32x16 b) { return _mm512_mul_ps(a, b); }
+static inline f32x16 div_16(f32x16 a, f32x16 b) { return _mm512_div_ps(a, b); }
+static inline f32x16 fma_16(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fmadd_ps(a, b, c); }
+static inline f32x16 fnma_16(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline f32x16 load_f32_16(const float *p) { return _mm512_loadu_ps(p); }
+static inline void store_f32_16(float *p, f32x16 v) { _mm512_storeu_ps(p, v); }
+
+static inline f32x16 load_f16_16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+
+static inline void store_f16_16(uint16_t *p, f32x16 v)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+static inline f32x16 load_bf16_16(const uint16_t *p)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+static inline void store_bf16_16(uint16_t *p, f32x16 v)
+{
+    __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
+    __m512i bias = _mm512_add_epi32(_mm512_and_si512(high, _mm512_set1_epi32(1)),
+                                    _mm512_set1_epi32(0x7fff));
+    __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(u, bias), 16);
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    __m512i half = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(half));
+}
+
+static inline f32x16 load_twice_16(const float *p)
+{
+    __m512i index = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(index, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
+
+static inline f32x16 swap_neighbours_16(f32x16 v) { return _mm512_permute_ps(v, 0xb1); }
+
+static inline f32x16 negate_even_16(f32x16 v)
+{
+    return _mm512_xor_ps(v, _mm512_castsi512_ps(_mm512_set1_epi64(0x80000000)));
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The float vector layer of NEON on aarch64: 4 lanes. */
+#ifndef POSENC_NEON_VEC_H
+#define POSENC_NEON_VEC_H
+
+#ifndef __aarch64__
+#error "compile for aarch64"
+#endif
+
+#include <arm_neon.h>
+#include <stdint.h>
+
+#define POSENC_LANES 4
+#define POSENC_REGISTERS 32
+
+typedef float32x4_t f32x4;
+
+static inline void prefetch_write(const void *p)
+{
+    __builtin_prefetch(p, 1, 3);
+}
+
+static inline f32x4 set1_4(float x) { return vdupq_n_f32(x); }
+static inline f32x4 add_4(f32x4 a, f32x4 b) { return vaddq_f32(a, b); }
+static inline f32x4 sub_4(f32x4 a, f32x4 b) { return vsubq_f32(a, b); }
+static inline f32x4 mul_4(f32x4 a, f32x4 b) { return vmulq_f32(a, b); }
+static inline f32x4 div_4(f32x4 a, f32x4 b) { return vdivq_f32(a, b); }
+/* a*b + c and c - a*b, rounded once. */
+static inline f32x4 fma_4(f32x4 a, f32x4 b, f32x4 c) { return vfmaq_f32(c, a, b); }
+static inline f32x4 fnma_4(f32x4 a, f32x4 b, f32x4 c) { return vfmsq_f32(c, a, b); }
+static inline f32x4 load_f32_4(const float *p) { return vld1q_f32(p); }
+static inline void store_f32_4(float *p, f32x4 v) { vst1q_f32(p, v); }
+
+static inline f32x4 load_f16_4(const uint16_t *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+
+static inline void store_f16_4(uint16_t *p, f32x4 v)
+{
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v)));
+}
+
+static inline f32x4 load_bf16_4(const uint16_t *p)
+{
+    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
+}
+
+/* In integers, as everywhere: see float16.h for the rounding. */
+static inline void store_bf16_4(uint16_t *p, f32x4 v)
+{
+    uint32x4_t u = vreinterpretq_u32_f32(v), high = vshrq_n_u32(u, 16);
+    uint32x4_t bias = vaddq_u32(vandq_u32(high, vdupq_n_u32(1)), vdupq_n_u32(0x7fff));
+    uint32x4_t rounded = vshrq_n_u32(vaddq_u32(u, bias), 16);
+    uint32x4_t quiet = vorrq_u32(high, vdupq_n_u32(0x40));
+    vst1_u16(p, vmovn_u32(vbslq_u32(vceqq_f32(v, v), rounded, quiet)));
+}
+
+/* x0 x0 x1 x1: half a vector of per-pair factors for adjacent channels. */
+static inline f32x4 load_twice_4(const float *p)
+{
+    float32x2_t two = vld1_f32(p);
+    float32x4_t four = vcombine_f32(two, two);
+    return vzip1q_f32(four, four);
+}
+
+static inline f32x4 swap_neighbours_4(f32x4 v) { return vrev64q_f32(v); }
+
+/* -x0 x1 -x2 x3 */
+static inline f32x4 negate_even_4(f32x4 v)
+{
+    uint32x4_t sign = vreinterpretq_u32_u64(vdupq_n_u64(0x80000000));
+    return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(v), sign));
+}
+
+#endif
