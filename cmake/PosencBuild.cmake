@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+# How every target is compiled: exact arithmetic, warnings, sanitizers, and one object library per ISA.
+include(CheckSymbolExists)
+find_package(PkgConfig)
+
+# The compiler knows the target better than the kernel's name does (an i386 chroot, a cross build).
+check_symbol_exists(__x86_64__ stddef.h POSENC_X86_64)
+check_symbol_exists(__aarch64__ stddef.h POSENC_AARCH64)
+
+set(POSENC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow)
+set(POSENC_STRICT_WARNINGS ${POSENC_WARNINGS}
+  -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla)
+
+if(POSENC_SANITIZE)
+  add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${POSENC_SANITIZE})
+endif()
+
+# Sets NAME to what pkg-config finds, as the target PkgConfig::NAME, or stops and names the package.
+function(posenc_require name module package)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${module})
+  endif()
+  if(NOT ${name}_FOUND)
+    message(FATAL_ERROR "${module} not found: install the Debian package ${package} (and pkg-config)")
+  endif()
+endfunction()
+
+# What all our code is compiled with. Contraction would change bits, so it is off everywhere.
+function(posenc_compile target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE -ffp-contract=off ${ARGN})
+endfunction()
+
+function(posenc_library_objects target)
+  posenc_compile(${target} ${POSENC_STRICT_WARNINGS})
+  target_compile_definitions(${target} PRIVATE
+    "POSENC_API=__attribute__((visibility(\"default\")))")
+endfunction()
+
+# posenc_add_isa(NAME FLAGS flag... SOURCES file...): the code of one ISA, compiled as a unit of its own,
+# so that no instruction of it can land in code that runs on other CPUs. Part of libposenc.
+function(posenc_add_isa name)
+  cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "FLAGS;SOURCES")
+  posenc_existing(isa_SOURCES)
+  if(NOT isa_SOURCES)
+    return()
+  endif()
+  add_library(posenc_${name} OBJECT ${isa_SOURCES})
+  posenc_library_objects(posenc_${name})
+  target_compile_options(posenc_${name} PRIVATE ${isa_FLAGS})
+  set_property(GLOBAL APPEND PROPERTY POSENC_OBJECTS posenc_${name})
+endfunction()
+
+# Makes a shared library from objects: soname, version script, nothing undefined.
+function(posenc_shared_library target map)
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+    LINK_DEPENDS ${map})
+  target_link_options(${target} PRIVATE LINKER:--version-script=${map})
+  get_property(incomplete GLOBAL PROPERTY POSENC_INCOMPLETE)
+  if(NOT POSENC_SANITIZE AND NOT incomplete)
+    target_link_options(${target} PRIVATE LINKER:--no-undefined)
+  endif()
+endfunction()
+
+# While the tree grows: drops the files of a list that have not landed yet.
+function(posenc_existing list_name)
+  set(found)
+  foreach(file IN LISTS ${list_name})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+      list(APPEND found ${file})
+    else()
+      set_property(GLOBAL PROPERTY POSENC_INCOMPLETE TRUE)
+    endif()
+  endforeach()
+  if(NOT found AND list_name STREQUAL "sources")
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/nothing-yet.c "extern int posenc_nothing_yet;\n")
+    set(found ${CMAKE_CURRENT_BINARY_DIR}/nothing-yet.c)
+  endif()
+  set(${list_name} ${found} PARENT_SCOPE)
+endfunction()
