@@ -120,7 +120,7 @@ static inline double posenc_dd_mantissa(double x, int32_t *exponent)
 /* a^n for n >= 0 by repeated squaring. The relative error grows like n 2^-104. */
 posenc_dd posenc_dd_power(posenc_dd a, int32_t n);
 
-/* base^(-1/n) for 1 < base < 2^76, n >= 1. */
+/* base^(-1/n) for 1 < base < 2^76 and n >= 1. */
 posenc_dd posenc_dd_inverse_root(double base, int32_t n);
 
 /* Natural logarithm of a finite x > 0. */
@@ -129,9 +129,8 @@ posenc_dd posenc_dd_log(double x);
 /* e^x for |x| <= 600. */
 posenc_dd posenc_dd_exp(posenc_dd x);
 
-/* The largest integer <= x, the smallest integer >= x; for |x| < 2^52. */
-posenc_dd posenc_dd_floor(posenc_dd x);
-posenc_dd posenc_dd_ceil(posenc_dd x);
+/* The largest integer <= x; x.hi itself from 2^52 on. */
+double posenc_dd_floor(posenc_dd x);
 
 /* The double nearest to x 2^exponent, rounded once even where that is subnormal. x > 0. */
 double posenc_dd_round_scaled(posenc_dd x, int32_t exponent);
