@@ -127,4 +127,53 @@ static inline f32x4 negate_even_4(f32x4 v)
     return _mm_xor_ps(v, _mm_setr_ps(-0.f, 0, -0.f, 0));
 }
 
+/* x > m ? x : m in each lane: m where x is NaN. */
+static inline f32x8 max_8(f32x8 x, f32x8 m) { return _mm256_max_ps(x, m); }
+static inline float first_8(f32x8 v) { return _mm256_cvtss_f32(v); }
+
+/* The largest lane of a vector without NaN. */
+static inline float max_across_8(f32x8 v)
+{
+    f32x4 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    f32x4 two = _mm_max_ps(four, _mm_permute_ps(four, 0x4e));
+    return _mm_cvtss_f32(_mm_max_ps(two, _mm_permute_ps(two, 0xb1)));
+}
+
+/* The first n floats (n >= 0), then zeros; what lies behind them is not touched. */
+static inline f32x8 load_first_8(const float *p, int64_t n)
+{
+    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? (int)n : 8), lane));
+}
+
+/* 2^n from 1.5 * 2^23 + n, for -127 < n < 128. */
+static inline f32x8 power_of_two_8(f32x8 shifted)
+{
+    __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(exponent, _mm256_set1_epi32(0x3f800000)));
+}
+
+/* x < limit ? +0 : y in each lane: y where x is NaN. */
+static inline f32x8 zero_below_8(f32x8 x, f32x8 limit, f32x8 y)
+{
+    return _mm256_andnot_ps(_mm256_cmp_ps(x, limit, _CMP_LT_OQ), y);
+}
+
+/* Every NaN becomes 0x7fc00000. */
+static inline f32x8 canonical_nan_8(f32x8 v)
+{
+    f32x8 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+    return _mm256_blendv_ps(v, nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+}
+
+/* The sum of each of four vectors: halves are added until one lane is left. */
+static inline f32x4 sum_each_8(f32x8 a, f32x8 b, f32x8 c, f32x8 d)
+{
+    f32x8 ac = _mm256_add_ps(_mm256_permute2f128_ps(a, c, 0x20), _mm256_permute2f128_ps(a, c, 0x31));
+    f32x8 bd = _mm256_add_ps(_mm256_permute2f128_ps(b, d, 0x20), _mm256_permute2f128_ps(b, d, 0x31));
+    f32x8 two = _mm256_add_ps(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
+    f32x8 one = _mm256_add_ps(two, _mm256_permute_ps(two, 0xb1));
+    return _mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1), 0x88);
+}
+
 #endif

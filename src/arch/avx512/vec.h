@@ -67,4 +67,43 @@ static inline f32x16 negate_even_16(f32x16 v)
     return _mm512_xor_ps(v, _mm512_castsi512_ps(_mm512_set1_epi64(0x80000000)));
 }
 
+static inline f32x16 max_16(f32x16 x, f32x16 m) { return _mm512_max_ps(x, m); }
+static inline float max_across_16(f32x16 v) { return _mm512_reduce_max_ps(v); }
+static inline float first_16(f32x16 v) { return _mm512_cvtss_f32(v); }
+
+static inline f32x16 load_first_16(const float *p, int64_t n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff), p);
+}
+
+static inline f32x16 power_of_two_16(f32x16 shifted)
+{
+    __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(exponent, _mm512_set1_epi32(0x3f800000)));
+}
+
+static inline f32x16 zero_below_16(f32x16 x, f32x16 limit, f32x16 y)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_NLT_UQ), y);
+}
+
+static inline f32x16 canonical_nan_16(f32x16 v)
+{
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_castsi512_ps(
+        _mm512_mask_mov_epi32(_mm512_castps_si512(v), nan, _mm512_set1_epi32(0x7fc00000)));
+}
+
+static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
+{
+    f32x16 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    f32x16 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    f32x16 four = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
+                                _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    f32x16 two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e));
+    f32x16 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xb1));
+    return _mm512_castps512_ps128(
+        _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), one));
+}
+
 #endif

@@ -73,4 +73,56 @@ static inline f32x4 negate_even_4(f32x4 v)
     return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(v), sign));
 }
 
+/* x > m ? x : m in each lane: m where x is NaN. */
+static inline f32x4 max_4(f32x4 x, f32x4 m) { return vbslq_f32(vcgtq_f32(x, m), x, m); }
+static inline float first_4(f32x4 v) { return vgetq_lane_f32(v, 0); }
+
+/* The largest lane of a vector without NaN. */
+static inline float max_across_4(f32x4 v) { return vmaxvq_f32(v); }
+
+/* The first n floats (n >= 0), then zeros; what lies behind them is not touched. */
+static inline f32x4 load_first_4(const float *p, int64_t n)
+{
+    f32x4 v = vdupq_n_f32(0);
+    if (n >= 4)
+        return vld1q_f32(p);
+    if (n > 0)
+        v = vld1q_lane_f32(p, v, 0);
+    if (n > 1)
+        v = vld1q_lane_f32(p + 1, v, 1);
+    if (n > 2)
+        v = vld1q_lane_f32(p + 2, v, 2);
+    return v;
+}
+
+/* 2^n from 1.5 * 2^23 + n, for -127 < n < 128. */
+static inline f32x4 power_of_two_4(f32x4 shifted)
+{
+    uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(shifted), 23);
+    return vreinterpretq_f32_u32(vaddq_u32(exponent, vdupq_n_u32(0x3f800000)));
+}
+
+/* x < limit ? +0 : y in each lane: y where x is NaN. */
+static inline f32x4 zero_below_4(f32x4 x, f32x4 limit, f32x4 y)
+{
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(y), vcltq_f32(x, limit)));
+}
+
+/* Every NaN becomes 0x7fc00000. */
+static inline f32x4 canonical_nan_4(f32x4 v)
+{
+    uint32x4_t nan = vdupq_n_u32(0x7fc00000);
+    return vreinterpretq_f32_u32(vbslq_u32(vceqq_f32(v, v), vreinterpretq_u32_f32(v), nan));
+}
+
+/* The sum of each of four vectors: halves are added until one lane is left. */
+static inline f32x4 sum_each_4(f32x4 a, f32x4 b, f32x4 c, f32x4 d)
+{
+    f32x4 ab = vaddq_f32(vcombine_f32(vget_low_f32(a), vget_low_f32(b)),
+                         vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
+    f32x4 cd = vaddq_f32(vcombine_f32(vget_low_f32(c), vget_low_f32(d)),
+                         vcombine_f32(vget_high_f32(c), vget_high_f32(d)));
+    return vpaddq_f32(ab, cd);
+}
+
 #endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* What the attention kernels share: the job, the sizes of the fixed summation order, 2^x. */
+#ifndef POSENC_ATTENTION_H
+#define POSENC_ATTENTION_H
+
+#include "kernels.h"
+
+/*
+ * The order of operations, and with it every bit of the result, hangs on these: docs/attention.md.
+ * Tiles and spans are anchored at key 0.
+ */
+enum {
+    POSENC_ATTENTION_CHAINS = 16,     /* partial sums of a score and of the denominator */
+    POSENC_ATTENTION_TILE = 64,       /* keys that share one rescaling */
+    POSENC_ATTENTION_SPAN = 1024,     /* keys that are summed from fresh, then folded */
+    POSENC_ATTENTION_CHANNELS = 4096, /* the widest head */
+};
+
+/*
+ * 2^x for x <= 0 or NaN: n = rint(x) by adding and taking away 1.5 * 2^23, then a polynomial of
+ * x - n on [-1/2, 1/2], then times 2^n. Minimax of the relative error (Remez) with constant term 1,
+ * each coefficient rounded to float before the next was fitted: within 0.12 * 2^-24 before rounding,
+ * 1.06 * 2^-24 as evaluated. Below 2^-126 the result is +0: no subnormal, no time lost on one.
+ */
+#define POSENC_LOG2E 0x1.715476p+0f
+#define POSENC_RINT_MAGIC 0x1.8p+23f
+#define POSENC_EXP2_LOWEST (-126.0f)
+#define POSENC_EXP2_1 0x1.62e432p-1f
+#define POSENC_EXP2_2 0x1.ebfbe6p-3f
+#define POSENC_EXP2_3 0x1.c6ada8p-5f
+#define POSENC_EXP2_4 0x1.3b21c8p-7f
+#define POSENC_EXP2_5 0x1.5fbfd0p-10f
+#define POSENC_EXP2_6 0x1.4c13e0p-13f
+
+/* The NaN of every result: payloads and signs differ between machines. */
+#define POSENC_CANONICAL_NAN UINT32_C(0x7fc00000)
+
+/* The query rows of one (batch, key head): query i of head h sees the first `sees + i*causal` keys,
+ * cut to 0..keys. Strides count floats. */
+struct posenc_attention_job {
+    const float *q;
+    const float *k;
+    const float *v;
+    float *out;
+    int64_t q_token, q_head;
+    int64_t k_token;
+    int64_t v_token;
+    int64_t out_token, out_head;
+    int64_t queries;
+    int64_t heads;    /* query heads that read this key head */
+    int64_t keys;
+    int64_t channels; /* of q and k */
+    int64_t values;   /* channels of v and out */
+    int64_t sees;     /* keys that query 0 sees; 0 or less: none */
+    int64_t causal;   /* 0 or 1 */
+    float scale;
+};
+
+static inline int64_t posenc_attention_visible(const struct posenc_attention_job *job, int64_t query)
+{
+    int64_t n = job->sees + query * job->causal;
+    return n < 0 ? 0 : n > job->keys ? job->keys : n;
+}
+
+/* Adds 8 and 8, then 4 and 4, 2 and 2, 1 and 1. */
+static inline float posenc_halving_tree(const float part[POSENC_ATTENTION_CHAINS])
+{
+    float sum[POSENC_ATTENTION_CHAINS];
+    memcpy(sum, part, sizeof(sum));
+    for (int half = POSENC_ATTENTION_CHAINS / 2; half > 0; half /= 2)
+        for (int r = 0; r < half; r++)
+            sum[r] = sum[r] + sum[r + half];
+    return sum[0];
+}
+
+void posenc_attention_scalar(const struct posenc_attention_job *job);
+void posenc_attention_avx2(const struct posenc_attention_job *job);
+void posenc_attention_avx512(const struct posenc_attention_job *job);
+void posenc_attention_neon(const struct posenc_attention_job *job);
+
+#endif
