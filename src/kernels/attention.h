@@ -13,6 +13,7 @@
 #define ATTENTION_JOIN(a, b) ATTENTION_PASTE(a, b)
 #define V(operation) ATTENTION_JOIN(operation, POSENC_LANES)
 #define vector V(f32x)
+#define ATTENTION_INLINE __attribute__((always_inline)) static inline
 
 enum {
     LANES = POSENC_LANES,
@@ -37,7 +38,7 @@ struct quad {
     vector a, b, c, d;
 };
 
-static inline struct quad add_quads(struct quad x, struct quad y)
+ATTENTION_INLINE struct quad add_quads(struct quad x, struct quad y)
 {
     return (struct quad){V(add_)(x.a, y.a), V(add_)(x.b, y.b), V(add_)(x.c, y.c), V(add_)(x.d, y.d)};
 }
@@ -46,7 +47,7 @@ static inline struct quad add_quads(struct quad x, struct quad y)
  * The chains part*LANES, ... of q.k for four keys. Zeros pad the last channels: a chain can only
  * change from -0 to +0 by that, and no weight depends on the sign of a zero score.
  */
-static inline struct quad chains(const float *q, const float *const k[4], int64_t channels, int part)
+ATTENTION_INLINE struct quad chains(const float *q, const float *const k[4], int64_t channels, int part)
 {
     const float *ka = k[0], *kb = k[1], *kc = k[2], *kd = k[3];
     vector a = V(set1_)(0.0f), b = a, c = a, d = a;
@@ -70,7 +71,7 @@ static inline struct quad chains(const float *q, const float *const k[4], int64_
 }
 
 /* Scores of four keys. The first steps of the halving tree add whole vectors. */
-static inline f32x4 scores(const float *q, const float *const k[4], int64_t channels, float scale)
+ATTENTION_INLINE f32x4 scores(const float *q, const float *const k[4], int64_t channels, float scale)
 {
     struct quad s = chains(q, k, channels, 0);
     if (PARTS == 2)
@@ -97,7 +98,7 @@ static void tile_scores(const struct posenc_attention_job *job, const struct row
         row->w[j] = posenc_float(0xff800000u);
 }
 
-static inline vector weights(vector score, vector m)
+ATTENTION_INLINE vector weights(vector score, vector m)
 {
     vector magic = V(set1_)(POSENC_RINT_MAGIC);
     vector x = V(mul_)(V(sub_)(score, m), V(set1_)(POSENC_LOG2E));
@@ -133,14 +134,14 @@ static float tile_weights(struct row *row, int64_t count)
     return V(first_)(a);
 }
 
-static inline void add_chain(float *o, vector a, vector chain)
+ATTENTION_INLINE void add_chain(float *o, vector a, vector chain)
 {
     V(store_f32_)(o, V(fma_)(V(load_f32_)(o), a, chain));
 }
 
-/* o = o a + sum of w v for `n` = 8, 4, 2 or 1 vectors of channels. */
-static inline void add_values(int n, float *o, float a, const float *w, const float *v,
-                              int64_t v_token, int64_t count)
+/* o = o a + sum of w v for `n` = 8, 4, 2 or 1 vectors of channels; a constant where it is called. */
+ATTENTION_INLINE void add_values(int n, float *o, vector a, const float *w, const float *v,
+                                 int64_t v_token, int64_t count)
 {
     vector s0 = V(set1_)(0.0f), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
     for (int64_t j = 0; j < count; j++, v += v_token) {
@@ -159,18 +160,28 @@ static inline void add_values(int n, float *o, float a, const float *w, const fl
             s7 = V(fma_)(x, V(load_f32_)(v + 7 * LANES), s7);
         }
     }
-    vector scale = V(set1_)(a), s[8] = {s0, s1, s2, s3, s4, s5, s6, s7};
-    for (int i = 0; i < n; i++)
-        add_chain(o + i * LANES, scale, s[i]);
+    add_chain(o, a, s0);
+    if (n > 1)
+        add_chain(o + LANES, a, s1);
+    if (n > 2) {
+        add_chain(o + 2 * LANES, a, s2);
+        add_chain(o + 3 * LANES, a, s3);
+    }
+    if (n > 4) {
+        add_chain(o + 4 * LANES, a, s4);
+        add_chain(o + 5 * LANES, a, s5);
+        add_chain(o + 6 * LANES, a, s6);
+        add_chain(o + 7 * LANES, a, s7);
+    }
 }
 
-static void add_last_values(float *o, float a, const float *w, const float *v, int64_t v_token,
+static void add_last_values(float *o, vector a, const float *w, const float *v, int64_t v_token,
                             int64_t count, int64_t channels)
 {
     vector s = V(set1_)(0.0f);
     for (int64_t j = 0; j < count; j++)
         s = V(fma_)(V(set1_)(w[j]), V(load_first_)(v + j * v_token, channels), s);
-    add_chain(o, V(set1_)(a), s);
+    add_chain(o, a, s);
 }
 
 static void tile_values(const struct posenc_attention_job *job, const struct row *row, float a,
@@ -178,16 +189,17 @@ static void tile_values(const struct posenc_attention_job *job, const struct row
 {
     const float *v = job->v + first * job->v_token;
     int64_t c = 0, n = job->values, step = job->v_token;
+    vector scale = V(set1_)(a);
     for (; n - c >= 8 * LANES; c += 8 * LANES)
-        add_values(8, row->o + c, a, row->w, v + c, step, count);
+        add_values(8, row->o + c, scale, row->w, v + c, step, count);
     for (; n - c >= 4 * LANES; c += 4 * LANES)
-        add_values(4, row->o + c, a, row->w, v + c, step, count);
+        add_values(4, row->o + c, scale, row->w, v + c, step, count);
     for (; n - c >= 2 * LANES; c += 2 * LANES)
-        add_values(2, row->o + c, a, row->w, v + c, step, count);
+        add_values(2, row->o + c, scale, row->w, v + c, step, count);
     for (; n - c >= LANES; c += LANES)
-        add_values(1, row->o + c, a, row->w, v + c, step, count);
+        add_values(1, row->o + c, scale, row->w, v + c, step, count);
     if (c < n)
-        add_last_values(row->o + c, a, row->w, v + c, step, count, n - c);
+        add_last_values(row->o + c, scale, row->w, v + c, step, count, n - c);
 }
 
 /* total = total a + span b; the span starts afresh. */
@@ -289,3 +301,4 @@ void ATTENTION_NAME(const struct posenc_attention_job *job)
 #undef ATTENTION_JOIN
 #undef V
 #undef vector
+#undef ATTENTION_INLINE
