@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What the CPU and its operating system can run. */
+#ifndef POSENC_CPU_H
+#define POSENC_CPU_H
+
+#include <stdint.h>
+
+/* The words that decide on x86. xcr0 counts only if the operating system made it readable (OSXSAVE). */
+struct posenc_cpuid {
+    uint32_t leaf1_ecx;
+    uint32_t leaf7_ebx; /* 0 where the CPU has no leaf 7 */
+    uint64_t xcr0;
+};
+
+/* Bit i of the result: POSENC_ISA_ value i can run. A pure function, so that every CPU and every
+ * state of an operating system can be tested on any machine. */
+uint32_t posenc_cpu_x86(const struct posenc_cpuid *words);
+
+/* The same for this machine. */
+uint32_t posenc_cpu_isas(void);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables behind exact rows, and making rows for a stretch of tokens. */
+#ifndef POSENC_ROWS_H
+#define POSENC_ROWS_H
+
+#include "kernels.h"
+#include "positions.h"
+
+/*
+ * 16 pairs: their frequencies in turns, as three limbs (w[2] highest), and the rows of positions
+ * 0..15. Row(p) = Row(p - p mod 16) x step[p mod 16], one complex product. Pairs that fill up the
+ * last block have frequency 0.
+ */
+struct posenc_row_block {
+    uint32_t w[3][POSENC_ROW_BLOCK];
+    double step_cos[POSENC_ROW_STEPS][POSENC_ROW_BLOCK];
+    double step_sin[POSENC_ROW_STEPS][POSENC_ROW_BLOCK];
+};
+
+/* Fills a block for `count` <= 16 frequencies. */
+void posenc_row_block_init(struct posenc_row_block *block, const double *inv_freq, int count);
+
+/*
+ * Writes pairs [first, first + count) of the rows of tokens [token, token + tokens) of batch row b:
+ * cosines to cos[t*stride + i], sines to sin[t*stride + i]. `first` is a multiple of 16. The positions
+ * have passed posenc_positions_check.
+ */
+void posenc_rows_fill(const posenc_plan *plan, const posenc_positions *positions, int64_t batch,
+                      int64_t token, size_t tokens, size_t first, size_t count, float *cos,
+                      float *sin, ptrdiff_t stride);
+
+#endif
