@@ -52,15 +52,32 @@ typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
 struct posenc_kernels {
     int32_t isa;
     void (*rows)(const struct posenc_rows_job *job);
-    posenc_rotate_kernel *rotate[2][3][3];    /* [layout][source dtype][destination dtype] */
-    posenc_convert_kernel *convert[3][3];     /* NULL on the diagonal: a copy */
+    posenc_rotate_kernel *const (*rotate)[3][3];   /* [layout][source dtype][destination dtype] */
+    posenc_convert_kernel *const (*convert)[3];    /* [source dtype][destination dtype]; NULL: a copy */
     void (*attention)(const struct posenc_attention_job *job);
 };
 
-extern const struct posenc_kernels posenc_kernels_scalar;
-extern const struct posenc_kernels posenc_kernels_avx2;
-extern const struct posenc_kernels posenc_kernels_avx512;
-extern const struct posenc_kernels posenc_kernels_neon;
+/* What the files of an ISA give to its table. */
+#define POSENC_KERNELS_OF(isa)                                                                 \
+    void posenc_rows_##isa(const struct posenc_rows_job *job);                                 \
+    extern posenc_rotate_kernel *const posenc_rotate_##isa[2][3][3];                           \
+    extern posenc_convert_kernel *const posenc_convert_##isa[3][3];                            \
+    void posenc_attention_##isa(const struct posenc_attention_job *job);                       \
+    extern const struct posenc_kernels posenc_kernels_##isa
+
+POSENC_KERNELS_OF(scalar);
+POSENC_KERNELS_OF(avx2);
+POSENC_KERNELS_OF(avx512);
+POSENC_KERNELS_OF(neon);
+
+/* The body of table.c of an ISA. */
+#define POSENC_KERNELS_TABLE(name, value)                                                      \
+    const struct posenc_kernels posenc_kernels_##name = {                                      \
+        .isa = value,                                                                          \
+        .rows = posenc_rows_##name,                                                            \
+        .rotate = posenc_rotate_##name,                                                        \
+        .convert = posenc_convert_##name,                                                      \
+    }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */
 const struct posenc_kernels *posenc_kernels_get(int32_t isa);

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel table of this ISA. */
+#include "../../kernels.h"
+
+POSENC_KERNELS_TABLE(avx512, POSENC_ISA_AVX512);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Rotation and conversion in plain C: the fallback everywhere, and the oracle of the other kernels. */
+#include "../../float16.h"
+#include "../../fma.h"
+#include "../../kernels.h"
+
+static float get(const void *p, ptrdiff_t at, int dtype)
+{
+    if (dtype == POSENC_F32)
+        return ((const float *)p)[at];
+    uint16_t half = ((const uint16_t *)p)[at];
+    return dtype == POSENC_F16 ? posenc_f16_to_f32(half) : posenc_bf16_to_f32(half);
+}
+
+static void put(void *p, ptrdiff_t at, int dtype, float x)
+{
+    if (dtype == POSENC_F32)
+        ((float *)p)[at] = x;
+    else
+        ((uint16_t *)p)[at] = dtype == POSENC_F16 ? posenc_f32_to_f16(x) : posenc_f32_to_bf16(x);
+}
+
+static inline void rotate(const struct posenc_rotate_job *job, int layout, int from, int to)
+{
+    for (size_t t = 0; t < job->tokens; t++)
+        for (size_t h = 0; h < job->heads; h++) {
+            ptrdiff_t in = (ptrdiff_t)t * job->src_token + (ptrdiff_t)h * job->src_head;
+            ptrdiff_t out = (ptrdiff_t)t * job->dst_token + (ptrdiff_t)h * job->dst_head;
+            for (size_t i = 0; i < job->pairs; i++) {
+                ptrdiff_t p = (ptrdiff_t)(layout == POSENC_ADJACENT ? 2 * i : i);
+                ptrdiff_t q = p + (layout == POSENC_ADJACENT ? 1 : (ptrdiff_t)job->partner);
+                float c = job->cos[(ptrdiff_t)t * job->row_stride + (ptrdiff_t)i];
+                float s = job->sin[(ptrdiff_t)t * job->row_stride + (ptrdiff_t)i];
+                float a = get(job->src, in + p, from), b = get(job->src, in + q, from);
+                put(job->dst, out + p, to, posenc_fmaf(-b, s, a * c));
+                put(job->dst, out + q, to, posenc_fmaf(a, s, b * c));
+            }
+        }
+}
+
+#define ROTATE(layout, from, to)                                                               \
+    static void rotate_##layout##_##from##_##to(const struct posenc_rotate_job *job)           \
+    {                                                                                          \
+        rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                              \
+    }
+#define ROTATE_FROM(layout, from)                                                              \
+    ROTATE(layout, from, F32) ROTATE(layout, from, F16) ROTATE(layout, from, BF16)
+#define ROTATE_ALL(layout)                                                                     \
+    ROTATE_FROM(layout, F32) ROTATE_FROM(layout, F16) ROTATE_FROM(layout, BF16)
+#define ROW(layout, from)                                                                      \
+    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16, rotate_##layout##_##from##_BF16}
+#define CONVERT(from, to)                                                                      \
+    static void convert_##from##_##to(const void *src, void *dst, size_t count)                \
+    {                                                                                          \
+        for (size_t i = 0; i < count; i++)                                                     \
+            put(dst, (ptrdiff_t)i, POSENC_##to, get(src, (ptrdiff_t)i, POSENC_##from));        \
+    }
+
+ROTATE_ALL(ADJACENT)
+ROTATE_ALL(SPLIT_HALF)
+CONVERT(F32, F16)
+CONVERT(F32, BF16)
+CONVERT(F16, F32)
+CONVERT(F16, BF16)
+CONVERT(BF16, F32)
+CONVERT(BF16, F16)
+
+posenc_rotate_kernel *const posenc_rotate_scalar[2][3][3] = {
+    {ROW(ADJACENT, F32), ROW(ADJACENT, F16), ROW(ADJACENT, BF16)},
+    {ROW(SPLIT_HALF, F32), ROW(SPLIT_HALF, F16), ROW(SPLIT_HALF, BF16)},
+};
+
+posenc_convert_kernel *const posenc_convert_scalar[3][3] = {
+    {NULL, convert_F32_F16, convert_F32_BF16},
+    {convert_F16_F32, NULL, convert_F16_BF16},
+    {convert_BF16_F32, convert_BF16_F16, NULL},
+};
