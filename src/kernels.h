@@ -77,6 +77,7 @@ POSENC_KERNELS_OF(neon);
         .rows = posenc_rows_##name,                                                            \
         .rotate = posenc_rotate_##name,                                                        \
         .convert = posenc_convert_##name,                                                      \
+        .attention = posenc_attention_##name,                                                  \
     }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */
