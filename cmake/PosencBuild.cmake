@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# How every target is compiled: exact arithmetic, warnings, sanitizers, and one object library per ISA.
+# How every target is compiled: exact arithmetic, warnings, sanitizers, an object library per ISA.
 include(CheckSymbolExists)
 find_package(PkgConfig)
 
@@ -12,7 +12,8 @@ set(POSENC_STRICT_WARNINGS ${POSENC_WARNINGS}
   -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla)
 
 if(POSENC_SANITIZE)
-  add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${POSENC_SANITIZE})
 endif()
 
@@ -26,13 +27,15 @@ function(posenc_require name module package)
     list(REMOVE_ITEM ${name}_LIBRARY_DIRS ${CMAKE_C_IMPLICIT_LINK_DIRECTORIES})
     set(${name}_LIBRARY_DIRS ${${name}_LIBRARY_DIRS} CACHE INTERNAL "")
   else()
-    message(FATAL_ERROR "${module} not found: install the Debian package ${package} (and pkg-config)")
+    message(FATAL_ERROR
+      "${module} not found: install the Debian package ${package} (and pkg-config)")
   endif()
 endfunction()
 
 # What all our code is compiled with. Contraction would change bits, so it is off everywhere.
 function(posenc_compile target)
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE -ffp-contract=off ${ARGN})
 endfunction()
 
@@ -42,8 +45,8 @@ function(posenc_library_objects target)
     "POSENC_API=__attribute__((visibility(\"default\")))")
 endfunction()
 
-# posenc_add_isa(NAME FLAGS flag... SOURCES file...): the code of one ISA, compiled as a unit of its own,
-# so that no instruction of it can land in code that runs on other CPUs. Part of libposenc.
+# posenc_add_isa(NAME FLAGS flag... SOURCES file...): the code of one ISA, compiled as a unit of its
+# own, so that no instruction of it can land in code that runs on other CPUs. Part of libposenc.
 function(posenc_add_isa name)
   cmake_parse_arguments(PARSE_ARGV 1 isa "" "" "FLAGS;SOURCES")
   posenc_existing(isa_SOURCES)

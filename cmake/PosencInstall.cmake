@@ -4,8 +4,8 @@ include(CMakePackageConfigHelpers)
 
 set(config_templates ${PROJECT_SOURCE_DIR}/cmake)
 
-# posenc_pkgconfig(NAME): NAME.pc from cmake/NAME.pc.in. Paths under the prefix are written relative to
-# the file itself, so that a staged or moved tree answers with its own paths.
+# posenc_pkgconfig(NAME): NAME.pc from cmake/NAME.pc.in. Paths under the prefix are written relative
+# to the file itself, so that a staged or moved tree answers with its own paths.
 function(posenc_pkgconfig name)
   if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
     set(pc_prefix ${CMAKE_INSTALL_PREFIX})
@@ -45,7 +45,7 @@ function(posenc_package name)
   posenc_pkgconfig(${name})
 endfunction()
 
-# In Debian's own prefix no run path is wanted; elsewhere ours is relative, so that the tree can move.
+# In Debian's own prefix no run path is wanted; elsewhere it is relative, so that a tree can move.
 function(posenc_run_path target from)
   if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     return()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Cross compiler for arm64 and an emulator that runs what it made. Libraries are Debian's multiarch ones,
-# which lie where the emulated loader looks: an -L for qemu would mix two versions of libc.
+# Cross compiler for arm64 and an emulator that runs what it made. Libraries are Debian's multiarch
+# ones, which lie where the emulated loader looks: an -L for qemu would mix two versions of libc.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
