@@ -34,15 +34,18 @@ static POSENC_INLINE size_t posenc_size(int dtype)
     return dtype == POSENC_F32 ? 4 : 2;
 }
 
-/* Asks for the line that channel `at` of a later head will want, once per 64 bytes of the chunk that
- * begins at `first`. In place it will be written, so it is asked for writing; so is another output. */
-static POSENC_INLINE void posenc_ahead(const char *src, char *dst, size_t at, size_t first,
-                                       int from, int to)
+/* Asks for the lines that `channels` of a later head will want. In place they will be written, so they
+ * are asked for writing; so is an output of another dtype. */
+static POSENC_INLINE void posenc_ahead(const char *src, char *dst, size_t channels, int from, int to)
 {
-    if ((at - first) * posenc_size(from) % 64 == 0)
-        prefetch_write(src + at * posenc_size(from) + POSENC_AHEAD);
-    if (from != to && (at - first) * posenc_size(to) % 64 == 0)
-        prefetch_write(dst + at * posenc_size(to) + POSENC_AHEAD);
+#pragma GCC unroll 8
+    for (size_t i = 0; i < channels * posenc_size(from); i += 64)
+        prefetch_write(src + i + POSENC_AHEAD);
+    if (from != to) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < channels * posenc_size(to); i += 64)
+            prefetch_write(dst + i + POSENC_AHEAD);
+    }
 }
 
 #if POSENC_LANES >= 16

@@ -10,26 +10,29 @@ static POSENC_INLINE void LANES(split_chunk)(const struct posenc_heads *h, int v
                                              int to, int ahead, size_t at, const float *cos,
                                              const float *sin)
 {
-    const char *src = h->src;
-    char *dst = h->dst;
+    const char *a_in = h->src + at * posenc_size(from), *b_in = a_in + h->partner * posenc_size(from);
+    char *a_out = h->dst + at * posenc_size(to), *b_out = a_out + h->partner * posenc_size(to);
     FLOATS c[4], s[4];
 #pragma GCC unroll 4
     for (int j = 0; j < vectors; j++) {
         c[j] = LANES(load_f32)(cos + at + j * N);
         s[j] = LANES(load_f32)(sin + at + j * N);
     }
-    for (size_t head = 0; head < h->heads; head++, src += h->src_head, dst += h->dst_head) {
-#pragma GCC unroll 4
-        for (int j = 0; j < vectors; j++) {
-            size_t p = at + (size_t)(j * N), q = p + h->partner;
-            if (ahead) {
-                posenc_ahead(src, dst, p, at, from, to);
-                posenc_ahead(src, dst, q, at + h->partner, from, to);
-            }
-            FLOATS a = LANES(load)(src, p, from), b = LANES(load)(src, q, from);
-            LANES(store)(dst, p, to, LANES(fnma)(b, s[j], LANES(mul)(a, c[j])));
-            LANES(store)(dst, q, to, LANES(fma)(a, s[j], LANES(mul)(b, c[j])));
+    for (size_t head = 0; head < h->heads; head++) {
+        if (ahead) {
+            posenc_ahead(a_in, a_out, (size_t)(vectors * N), from, to);
+            posenc_ahead(b_in, b_out, (size_t)(vectors * N), from, to);
         }
+#pragma GCC unroll 4
+        for (size_t j = 0; j < (size_t)vectors; j++) {
+            FLOATS a = LANES(load)(a_in, j * N, from), b = LANES(load)(b_in, j * N, from);
+            LANES(store)(a_out, j * N, to, LANES(fnma)(b, s[j], LANES(mul)(a, c[j])));
+            LANES(store)(b_out, j * N, to, LANES(fma)(a, s[j], LANES(mul)(b, c[j])));
+        }
+        a_in += h->src_head;
+        b_in += h->src_head;
+        a_out += h->dst_head;
+        b_out += h->dst_head;
     }
 }
 
@@ -38,24 +41,25 @@ static POSENC_INLINE void LANES(adjacent_chunk)(const struct posenc_heads *h, in
                                                 int to, int ahead, size_t at, const float *cos,
                                                 const float *sin)
 {
-    const char *src = h->src;
-    char *dst = h->dst;
+    const char *in = h->src + at * posenc_size(from);
+    char *out = h->dst + at * posenc_size(to);
     FLOATS c[8], s[8];
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; j++) {
         c[j] = LANES(load_twice)(cos + at / 2 + j * N / 2);
         s[j] = LANES(negate_even)(LANES(load_twice)(sin + at / 2 + j * N / 2));
     }
-    for (size_t head = 0; head < h->heads; head++, src += h->src_head, dst += h->dst_head) {
+    for (size_t head = 0; head < h->heads; head++) {
+        if (ahead)
+            posenc_ahead(in, out, (size_t)(vectors * N), from, to);
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; j++) {
-            size_t p = at + (size_t)(j * N);
-            if (ahead)
-                posenc_ahead(src, dst, p, at, from, to);
-            FLOATS x = LANES(load)(src, p, from);
+        for (size_t j = 0; j < (size_t)vectors; j++) {
+            FLOATS x = LANES(load)(in, j * N, from);
             FLOATS y = LANES(fma)(LANES(swap_neighbours)(x), s[j], LANES(mul)(x, c[j]));
-            LANES(store)(dst, p, to, y);
+            LANES(store)(out, j * N, to, y);
         }
+        in += h->src_head;
+        out += h->dst_head;
     }
 }
 
