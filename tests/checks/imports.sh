@@ -26,14 +26,14 @@ case $(needed "$contract") in
 *) complain "libposenc-contract needs: $(needed "$contract")" ;;
 esac
 
-allowed='^(mem(cpy|move|set|cmp)|str(cmp|len|ncmp)|getenv|getauxval|malloc|calloc|free'
+allowed='^(mem(cpy|move|set|cmp)|str(cmp|len|ncmp)|getenv|getauxval|malloc|calloc|aligned_alloc|free'
 allowed+='|__stack_chk_fail|__mem(cpy|move|set)_chk|fmaf?|fabsf?|floorf?|ceilf?|sqrtf?)$'
 unknown=$(imports "$core" | grep -vE "$allowed" || true)
 test -z "$unknown" || complain "libposenc imports: $unknown"
 
 # nm prints the member's name above its symbols.
 allocating=$("$nm" -u "$core_static" |
-    awk '/^[^ ].*:$/ { member = $1 } $2 ~ /^(malloc|calloc|realloc|free)$/ { print member }' |
+    awk '/^[^ ].*:$/ { member = $1 } $2 ~ /^(m|c|re|aligned_)alloc$|^free$/ { print member }' |
     sort -u | grep -v '^plan\.c\.o:$' || true)
 test -z "$allocating" || complain "allocation outside plan.c: $allocating"
 
