@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* NPY arrays as tensors and positions of libposenc, with the rules of the command on types. */
+#ifndef POSENC_ARRAY_H
+#define POSENC_ARRAY_H
+
+#include "npy.h"
+#include "tool.h"
+
+/* --dtype and --in-dtype as given; 0 where they were not. */
+struct array_types {
+    int32_t dtype, in_dtype;
+};
+
+/* Takes the value of --dtype or --in-dtype. */
+int array_take_dtype(int32_t *dtype, const char *option, const char *value);
+
+/* Reads a data array of rank 3 or 4 and settles its dtype; `tensor` views it. */
+int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
+               const struct array_types *types);
+
+/* Reads int32/int64 positions [T] or [B,T] for an array of `batch` x `tokens`. */
+int array_read_positions(struct npy *array, posenc_positions *positions, const char *path,
+                         int64_t batch, int64_t tokens);
+
+/* The largest of the positions of `batch` x `tokens`; INT64_MIN if there are none. */
+int64_t array_last_position(const posenc_positions *positions, int64_t batch, int64_t tokens);
+
+/* Writes `data` of `dtype` in the shape of `like` under `path`. */
+int array_write(const char *path, const struct npy *like, const posenc_tensor *data);
+
+#endif
