@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* posenc run, last step: what was found, for people. */
+#include "run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *layout_name(int32_t layout)
+{
+    return layout == POSENC_ADJACENT ? "adjacent" : "split_half";
+}
+
+static void print_scaling(const posenc_rope_params *p, double attention_factor)
+{
+    if (p->scaling == POSENC_SCALING_NONE && attention_factor == 1)
+        return;
+    printf("            ");
+    if (p->scaling != POSENC_SCALING_NONE)
+        printf("factor %.9g", p->factor);
+    if (p->scaling == POSENC_SCALING_LLAMA3)
+        printf(", low %.9g, high %.9g", p->low_freq_factor, p->high_freq_factor);
+    if (p->scaling == POSENC_SCALING_YARN)
+        printf(", beta %.9g to %.9g", p->beta_fast, p->beta_slow);
+    if (p->original_max_position > 0)
+        printf(", trained on %.0f", p->original_max_position);
+    if (attention_factor != 1)
+        printf("%sattention factor %.9g", p->scaling ? ", " : "", attention_factor);
+    printf("\n");
+}
+
+static void print_set(const struct run *run, const struct run_set *set)
+{
+    const posenc_contract_set *f = &set->facts;
+    int64_t layers = 0;
+    for (int64_t l = 0; l < run->model.facts.num_layers; l++)
+        if (posenc_contract_layer_set(run->model.contract, l) == set - run->sets)
+            layers++;
+    printf("  %-9s %s, base %.9g, ", f->id, f->rope_type, f->base);
+    if (f->rotary_dim == f->head_dim)
+        printf("all %d channels", (int)f->head_dim);
+    else
+        printf("channels %d..%d of %d", (int)f->rotary_offset,
+               (int)(f->rotary_offset + f->rotary_dim - 1), (int)f->head_dim);
+    printf(", %s, %lld layers\n", layout_name(f->layout), (long long)layers);
+    print_scaling(&set->params, set->attention_factor);
+}
+
+static void print_contract(const struct run *run)
+{
+    const posenc_contract_facts *f = &run->model.facts;
+    int64_t still = 0;
+    for (int64_t l = 0; l < f->num_layers; l++)
+        if (posenc_contract_layer_set(run->model.contract, l) == POSENC_LAYER_NOT_ROTATED)
+            still++;
+    printf("contract\n  %-9s %s, %lld layers, %lld query and %lld key heads of %lld\n", "model",
+           f->model_type ? f->model_type : "?", (long long)f->num_layers, (long long)f->num_heads,
+           (long long)f->num_kv_heads, (long long)f->head_dim);
+    for (int32_t s = 0; s < run->num_sets; s++)
+        print_set(run, &run->sets[s]);
+    if (still)
+        printf("  %-9s %lld layers are not rotated\n", "NoPE", (long long)still);
+    if (f->max_position > 0)
+        printf("  %-9s %lld positions (%s)\n", "limit", (long long)f->max_position,
+               f->max_position_key ? f->max_position_key : "?");
+    printf("  %-9s scale %.9g (%s)\n", "softmax", f->softmax_scale,
+           f->softmax_rule ? f->softmax_rule : "?");
+    if (f->num_assumed || f->num_warnings)
+        printf("  %-9s %d assumed, %d warnings: see posenc inspect\n", "notes", (int)f->num_assumed,
+               (int)f->num_warnings);
+}
+
+static void print_step(const struct run *run)
+{
+    const struct run_options *o = &run->options;
+    printf("\nstep\n  %lld token%s at %lld..%lld, %lld layers", (long long)o->tokens,
+           o->tokens == 1 ? "" : "s", (long long)o->start, (long long)(o->start + o->tokens - 1),
+           (long long)run->num_layers);
+    if (run->rotated_layers < run->num_layers)
+        printf(" (%lld rotated)", (long long)run->rotated_layers);
+    printf(", %s, ", tool_dtype_name(o->dtype));
+    double bytes = run->bytes / 2;
+    printf(bytes < 0x1p20 ? "%.1f KiB" : "%.1f MiB", bytes * (bytes < 0x1p20 ? 0x1p-10 : 0x1p-20));
+    printf(" of Q and K to rotate\n  rows made once for all layers: %.3f ms\n",
+           1e3 * run->rows_seconds);
+}
+
+static const char *verdict(int good)
+{
+    return good ? "self-check: ok    " : "self-check: FAILED";
+}
+
+/* "avx2, avx512": the ISAs that differ from scalar, or all beside it. */
+static void list_isas(const struct run *run, int differing)
+{
+    const struct run_check *c = &run->check;
+    const char *comma = "";
+    for (int i = differing ? 0 : 1; i < run->isas; i++) {
+        int same = c->isa_rows[i] && c->isa_rotation[i] && c->isa_attention[i];
+        if (same == differing)
+            continue;
+        printf("%s%s", comma, posenc_isa_name(run->isa[i]));
+        comma = ", ";
+    }
+}
+
+static void print_check(const struct run *run)
+{
+    const struct run_check *c = &run->check;
+    int equal = run_isas_equal(run);
+    printf("\n%s rows       off by %.4f x 2^-24 at most, %.3f allowed\n",
+           verdict(c->row_error <= c->row_bound), c->row_error, c->row_bound);
+    printf("%s rotation   off by %.3f of its bound at most\n", verdict(c->rotation_error <= 1),
+           c->rotation_error);
+    printf("%s attention  off by %.3f of its bound at most\n", verdict(c->attention_error <= 1),
+           c->attention_error);
+    printf("%s ISAs       ", verdict(equal));
+    if (run->isas == 1) {
+        printf("only scalar here\n");
+        return;
+    }
+    list_isas(run, !equal);
+    printf(equal ? " equal scalar bit for bit\n" : " differ from scalar\n");
+}
+
+static void print_line(const struct run *run, const char *name, char mark, double seconds,
+                       double ratio, const char *remark)
+{
+    double tokens = (double)(run->options.tokens * run->rotated_layers) / seconds;
+    printf("%c %-9s %13.0f %9.1f %10.2f%s\n", mark, name, tokens, run->bytes / seconds * 1e-9,
+           ratio, remark);
+}
+
+void run_print(const struct run *run)
+{
+    int chosen = run_default_isa(run);
+    char remark[64];
+    printf("posenc %s: %s\n\n", posenc_version(), run->model.name);
+    print_contract(run);
+    print_step(run);
+    print_check(run);
+    printf("\n  %-9s %13s %9s %10s\n", "rotation", "tokens/s", "GB/s", "of limit");
+    for (int i = run->isas - 1; i >= 0; i--)
+        print_line(run, run->result[i].name, i == chosen ? '*' : ' ', run->result[i].seconds,
+                   run->result[i].ratio, "");
+    const struct run_result *limit = &run->touch[run->limit];
+    snprintf(remark, sizeof remark, "   the same bytes touched (%s)", limit->name);
+    print_line(run, "limit", ' ', limit->seconds, limit->ratio, remark);
+    printf("\n  one thread; tokens through one layer; medians of %d interleaved rounds;\n"
+           "  * is what this machine uses unless told otherwise\n",
+           run->rounds);
+    if (run->result[chosen].ratio > 1.02)
+        printf("  above 1: the kernel fetches ahead, the plain pass over the bytes does not\n");
+}
