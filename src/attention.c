@@ -3,6 +3,7 @@
 #include "attention.h"
 
 #include "error.h"
+#include "structs.h"
 #include "tensor.h"
 
 #include <math.h>
@@ -15,19 +16,6 @@ void posenc_attention_params_init(posenc_attention_params *params)
 
 static int32_t check_params(const posenc_attention_params *p, posenc_error *error)
 {
-    if (!p)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params is NULL");
-    if (p->struct_size < sizeof(*p))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "params.struct_size is %d: must be sizeof(posenc_attention_params), %d",
-                           (int64_t)p->struct_size, (int64_t)sizeof(*p));
-    const unsigned char *bytes = (const unsigned char *)p;
-    for (size_t i = sizeof(*p); i < p->struct_size; i++)
-        if (bytes[i])
-            return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                               "params has a field at byte %d that this version does not know: "
-                               "must be 0",
-                               (int64_t)i);
     if (p->causal != 0 && p->causal != 1)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.causal is %d: must be 0 or 1",
                            (int64_t)p->causal);
@@ -64,7 +52,8 @@ static int32_t check_same(const posenc_tensor *a, const char *a_name, const pose
     if (a->shape[dimension] == b->shape[dimension])
         return POSENC_OK;
     return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be that of %s, %d",
-                       a_name, (int64_t)dimension, a->shape[dimension], b_name, b->shape[dimension]);
+                       a_name, (int64_t)dimension, a->shape[dimension], b_name,
+                       b->shape[dimension]);
 }
 
 static int32_t check_shapes(const posenc_tensor *q, const posenc_tensor *k, const posenc_tensor *v,
@@ -118,26 +107,27 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
                          const posenc_tensor *k, const posenc_tensor *v, const posenc_tensor *out,
                          posenc_error *error)
 {
-    int32_t status;
-    if ((status = check_params(params, error)) != POSENC_OK ||
+    posenc_attention_params p;
+    int32_t status = posenc_struct_read(&p, sizeof(p), sizeof(p), params, "params", error);
+    if (status != POSENC_OK || (status = check_params(&p, error)) != POSENC_OK ||
         (status = check_views(q, k, v, out, error)) != POSENC_OK)
         return status;
-    const struct posenc_kernels *kernels = posenc_kernels_get(params->isa);
+    const struct posenc_kernels *kernels = posenc_kernels_get(p.isa);
     if (!kernels)
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
                            "params.isa is %d (%s): this build or CPU cannot run it",
-                           (int64_t)params->isa, posenc_isa_name(params->isa));
+                           (int64_t)p.isa, posenc_isa_name(p.isa));
     if (posenc_tensor_is_empty(out))
         return POSENC_OK;
     int64_t tokens = q->shape[1], keys = k->shape[1], heads = q->shape[2] / k->shape[2];
-    double scale = params->scale != 0 ? params->scale : 1 / sqrt((double)q->shape[3]);
+    double scale = p.scale != 0 ? p.scale : 1 / sqrt((double)q->shape[3]);
     struct posenc_attention_job job = {
         .q_token = q->stride[1], .q_head = q->stride[2],
         .k_token = k->stride[1], .v_token = v->stride[1],
         .out_token = out->stride[1], .out_head = out->stride[2],
         .queries = tokens, .heads = heads, .keys = keys,
         .channels = q->shape[3], .values = v->shape[3],
-        .sees = params->causal ? keys - tokens + 1 : keys, .causal = params->causal,
+        .sees = p.causal ? keys - tokens + 1 : keys, .causal = p.causal,
         .scale = (float)scale,
     };
     for (int64_t b = 0; b < q->shape[0]; b++)

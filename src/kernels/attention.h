@@ -2,18 +2,22 @@
 /* Attention over the vector layer, with the bits of src/arch/scalar/attention.c. */
 
 /*
- * Parameters, to define before including this file: ATTENTION_NAME, the function's whole name; from
- * the vector layer POSENC_LANES: 4, 8 and 16 are tested.
+ * Template. Before the inclusion:
+ *   vec.h of the ISA    gives POSENC_LANES (4, 8 and 16 are tested) and the operations for it
+ *   KERNEL(name)        the name of a kernel table of this ISA
+ * It defines KERNEL(attention), which attention.h describes.
  *
- * A block of rows (query tokens x the heads that share a key head) goes through the keys tile by tile:
- * scores of all its rows, then their weights, then the values, so that a tile of K and then of V stays
- * in the first cache. Lanes are channels; keys and values are read as they lie.
+ * A block of rows (query tokens x the heads that share a key head) goes through the keys tile by
+ * tile: scores of all its rows, then their weights, then the values, so that a tile of K and then
+ * of V stays in the first cache. Lanes are channels; keys and values are read as they lie.
  */
-#define ATTENTION_PASTE(a, b) a##b
-#define ATTENTION_JOIN(a, b) ATTENTION_PASTE(a, b)
-#define V(operation) ATTENTION_JOIN(operation, POSENC_LANES)
+#include "../attention.h"
+
+#define POSENC_INLINE inline __attribute__((always_inline))
+#define POSENC_PASTE(a, b) a##b
+#define POSENC_JOIN(a, b) POSENC_PASTE(a, b)
+#define V(operation) POSENC_JOIN(operation, POSENC_LANES)
 #define vector V(f32x)
-#define ATTENTION_INLINE __attribute__((always_inline)) static inline
 
 enum {
     LANES = POSENC_LANES,
@@ -38,16 +42,18 @@ struct quad {
     vector a, b, c, d;
 };
 
-ATTENTION_INLINE struct quad add_quads(struct quad x, struct quad y)
+static POSENC_INLINE struct quad add_quads(struct quad x, struct quad y)
 {
-    return (struct quad){V(add_)(x.a, y.a), V(add_)(x.b, y.b), V(add_)(x.c, y.c), V(add_)(x.d, y.d)};
+    return (struct quad){V(add_)(x.a, y.a), V(add_)(x.b, y.b), V(add_)(x.c, y.c),
+                         V(add_)(x.d, y.d)};
 }
 
 /*
  * The chains part*LANES, ... of q.k for four keys. Zeros pad the last channels: a chain can only
  * change from -0 to +0 by that, and no weight depends on the sign of a zero score.
  */
-ATTENTION_INLINE struct quad chains(const float *q, const float *const k[4], int64_t channels, int part)
+static POSENC_INLINE struct quad chains(const float *q, const float *const k[4],
+                                    int64_t channels, int part)
 {
     const float *ka = k[0], *kb = k[1], *kc = k[2], *kd = k[3];
     vector a = V(set1_)(0.0f), b = a, c = a, d = a;
@@ -71,7 +77,8 @@ ATTENTION_INLINE struct quad chains(const float *q, const float *const k[4], int
 }
 
 /* Scores of four keys. The first steps of the halving tree add whole vectors. */
-ATTENTION_INLINE f32x4 scores(const float *q, const float *const k[4], int64_t channels, float scale)
+static POSENC_INLINE f32x4 scores(const float *q, const float *const k[4], int64_t channels,
+                              float scale)
 {
     struct quad s = chains(q, k, channels, 0);
     if (PARTS == 2)
@@ -82,10 +89,10 @@ ATTENTION_INLINE f32x4 scores(const float *q, const float *const k[4], int64_t c
     return mul_4(V(sum_each_)(s.a, s.b, s.c, s.d), set1_4(scale));
 }
 
-/* Fills w with the scores of `count` keys and, up to a multiple of 16, with -inf: their weight is +0.
- * Keys behind the row's own end are not even read. */
-static void tile_scores(const struct posenc_attention_job *job, const struct row *row, int64_t first,
-                        int64_t count)
+/* Fills w with the scores of `count` keys and, up to a multiple of 16, with -inf: their weight is
+ * +0. Keys behind the row's own end are not even read. */
+static void tile_scores(const struct posenc_attention_job *job, const struct row *row,
+                        int64_t first, int64_t count)
 {
     const float *k = job->k + first * job->k_token;
     for (int64_t j = 0; j < count; j += 4) {
@@ -98,7 +105,7 @@ static void tile_scores(const struct posenc_attention_job *job, const struct row
         row->w[j] = posenc_float(0xff800000u);
 }
 
-ATTENTION_INLINE vector weights(vector score, vector m)
+static POSENC_INLINE vector weights(vector score, vector m)
 {
     vector magic = V(set1_)(POSENC_RINT_MAGIC);
     vector x = V(mul_)(V(sub_)(score, m), V(set1_)(POSENC_LOG2E));
@@ -134,30 +141,31 @@ static float tile_weights(struct row *row, int64_t count)
     return V(first_)(a);
 }
 
-ATTENTION_INLINE void add_chain(float *o, vector a, vector chain)
+static POSENC_INLINE void add_chain(float *o, vector a, vector chain)
 {
     V(store_f32_)(o, V(fma_)(V(load_f32_)(o), a, chain));
 }
 
-/* o = o a + sum of w v for `n` = 8, 4, 2 or 1 vectors of channels; a constant where it is called. */
-ATTENTION_INLINE void add_values(int n, float *o, vector a, const float *w, const float *v,
+/* o = o a + sum of w v for n = 8, 4, 2 or 1 vectors of channels: a constant where it is called. */
+static POSENC_INLINE void add_values(int n, float *o, vector a, const float *w, const float *v,
                                  int64_t v_token, int64_t count)
 {
     vector s0 = V(set1_)(0.0f), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
-    for (int64_t j = 0; j < count; j++, v += v_token) {
+    for (int64_t j = 0; j < count; j++) {
+        const float *key = v + j * v_token;
         vector x = V(set1_)(w[j]);
-        s0 = V(fma_)(x, V(load_f32_)(v), s0);
+        s0 = V(fma_)(x, V(load_f32_)(key), s0);
         if (n > 1)
-            s1 = V(fma_)(x, V(load_f32_)(v + LANES), s1);
+            s1 = V(fma_)(x, V(load_f32_)(key + LANES), s1);
         if (n > 2) {
-            s2 = V(fma_)(x, V(load_f32_)(v + 2 * LANES), s2);
-            s3 = V(fma_)(x, V(load_f32_)(v + 3 * LANES), s3);
+            s2 = V(fma_)(x, V(load_f32_)(key + 2 * LANES), s2);
+            s3 = V(fma_)(x, V(load_f32_)(key + 3 * LANES), s3);
         }
         if (n > 4) {
-            s4 = V(fma_)(x, V(load_f32_)(v + 4 * LANES), s4);
-            s5 = V(fma_)(x, V(load_f32_)(v + 5 * LANES), s5);
-            s6 = V(fma_)(x, V(load_f32_)(v + 6 * LANES), s6);
-            s7 = V(fma_)(x, V(load_f32_)(v + 7 * LANES), s7);
+            s4 = V(fma_)(x, V(load_f32_)(key + 4 * LANES), s4);
+            s5 = V(fma_)(x, V(load_f32_)(key + 5 * LANES), s5);
+            s6 = V(fma_)(x, V(load_f32_)(key + 6 * LANES), s6);
+            s7 = V(fma_)(x, V(load_f32_)(key + 7 * LANES), s7);
         }
     }
     add_chain(o, a, s0);
@@ -227,8 +235,10 @@ static void finish_row(const struct row *row, int64_t values)
 {
     if (row->visible > 0) {
         vector l = V(set1_)(posenc_halving_tree(row->total_l));
-        for (int64_t c = 0; c < values; c += LANES)
-            V(store_f32_)(row->o + c, V(canonical_nan_)(V(div_)(V(load_f32_)(row->total_o + c), l)));
+        for (int64_t c = 0; c < values; c += LANES) {
+            vector y = V(div_)(V(load_f32_)(row->total_o + c), l);
+            V(store_f32_)(row->o + c, V(canonical_nan_)(y));
+        }
     }
     memcpy(row->out, row->o, (size_t)values * sizeof(float));
 }
@@ -280,7 +290,7 @@ static int64_t begin_rows(const struct posenc_attention_job *job, struct row *ro
     return visible;
 }
 
-void ATTENTION_NAME(const struct posenc_attention_job *job)
+void KERNEL(attention)(const struct posenc_attention_job *job)
 {
     _Alignas(64) float workspace[WORKSPACE];
     struct row rows[MAX_ROWS];
@@ -297,8 +307,7 @@ void ATTENTION_NAME(const struct posenc_attention_job *job)
     }
 }
 
-#undef ATTENTION_PASTE
-#undef ATTENTION_JOIN
+#undef POSENC_PASTE
+#undef POSENC_JOIN
 #undef V
 #undef vector
-#undef ATTENTION_INLINE

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention for AVX2. */
-#include "attention.h"
-
+/* The attention kernel of this ISA. */
 #include "vec.h"
 
-#define ATTENTION_NAME posenc_attention_avx2
-#include "kernels/attention.h"
+#define KERNEL(name) posenc_##name##_avx2
+#include "../../kernels/attention.h"

@@ -169,8 +169,10 @@ static inline f32x8 canonical_nan_8(f32x8 v)
 /* The sum of each of four vectors: halves are added until one lane is left. */
 static inline f32x4 sum_each_8(f32x8 a, f32x8 b, f32x8 c, f32x8 d)
 {
-    f32x8 ac = _mm256_add_ps(_mm256_permute2f128_ps(a, c, 0x20), _mm256_permute2f128_ps(a, c, 0x31));
-    f32x8 bd = _mm256_add_ps(_mm256_permute2f128_ps(b, d, 0x20), _mm256_permute2f128_ps(b, d, 0x31));
+    f32x8 ac = _mm256_add_ps(_mm256_permute2f128_ps(a, c, 0x20),
+                             _mm256_permute2f128_ps(a, c, 0x31));
+    f32x8 bd = _mm256_add_ps(_mm256_permute2f128_ps(b, d, 0x20),
+                             _mm256_permute2f128_ps(b, d, 0x31));
     f32x8 two = _mm256_add_ps(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
     f32x8 one = _mm256_add_ps(two, _mm256_permute_ps(two, 0xb1));
     return _mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1), 0x88);

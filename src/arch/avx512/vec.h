@@ -102,8 +102,8 @@ static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
                                 _mm512_shuffle_f32x4(ab, cd, 0xdd));
     f32x16 two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e));
     f32x16 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xb1));
-    return _mm512_castps512_ps128(
-        _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), one));
+    __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one));
 }
 
 #endif

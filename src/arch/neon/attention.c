@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention for NEON. */
-#include "attention.h"
-
+/* The attention kernel of this ISA. */
 #include "vec.h"
 
-#define ATTENTION_NAME posenc_attention_neon
-#include "kernels/attention.h"
+#define KERNEL(name) posenc_##name##_neon
+#include "../../kernels/attention.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention in plain C: the definition of every bit that the other kernels reproduce. */
-#include "attention.h"
+#include "../../attention.h"
 
-#include "fma.h"
+#include "../../fma.h"
 
 enum { CHAINS = POSENC_ATTENTION_CHAINS, TILE = POSENC_ATTENTION_TILE };
 
@@ -92,7 +92,8 @@ static void attend_row(const struct posenc_attention_job *job, const float *q, f
     struct sums span, total;
     clear(&total, job->values);
     for (int64_t begin = 0; begin < visible; begin += POSENC_ATTENTION_SPAN) {
-        int64_t end = visible - begin > POSENC_ATTENTION_SPAN ? begin + POSENC_ATTENTION_SPAN : visible;
+        int64_t left = visible - begin;
+        int64_t end = begin + (left < POSENC_ATTENTION_SPAN ? left : POSENC_ATTENTION_SPAN);
         clear(&span, job->values);
         for (int64_t j = begin; j < end; j += TILE)
             add_tile(&span, job, q, j, end - j < TILE ? end - j : TILE);
