@@ -3,9 +3,13 @@
  * libposenc-contract: from a model's own files to its position contract: which scheme it uses, how
  * each layer turns its heads, and what that means in parameters of libposenc.
  *
- * What a file does not state is supplied by the default of its model class and listed as assumed; two
- * places that disagree are settled by a documented precedence and listed as a warning; what is
- * unknown, malformed or contradictory is refused by name. Conventions: see posenc.h.
+ * What a file does not state is supplied by the default of its model class and listed as assumed;
+ * two places that disagree are settled by a documented precedence and listed as a warning; what is
+ * unknown, malformed or contradictory is refused by name. docs/contract.md has the rules.
+ *
+ * Conventions: see posenc.h. Only posenc_contract_open and _parse allocate; a contract may be read by
+ * all threads. Set struct_size of a struct before it is filled; that of a newer header is filled as
+ * far as this version knows it, and the rest is cleared. errno keeps its value.
  */
 #ifndef POSENC_CONTRACT_H
 #define POSENC_CONTRACT_H
@@ -60,7 +64,7 @@ typedef struct posenc_contract_facts {
     int64_t num_layers;
     int64_t max_position; /* declared; never enforced by itself */
     const char *max_position_key;
-    int64_t trained_position; /* where the file tells it from the declared one */
+    int64_t trained_position; /* before extension, where the file tells it from the declared one */
     double softmax_scale;
     const char *softmax_rule;
     int64_t sliding_window;
@@ -68,6 +72,13 @@ typedef struct posenc_contract_facts {
     int32_t num_assumed;  /* facts that a default supplied */
     int32_t num_warnings; /* things to watch */
     int32_t reserved;
+    /* Queries of "all" or "nope_layers" (NULL: of none) are multiplied, after rotation, by
+     * 1 + factor*ln(1 + floor((position + offset)/floor)). */
+    const char *query_scale_layers;
+    const char *query_scale_rule;
+    double query_scale_factor;
+    int64_t query_scale_floor;
+    int64_t query_scale_offset;
 } posenc_contract_facts;
 
 POSENC_API int32_t posenc_contract_get_facts(const posenc_contract *contract,
@@ -80,10 +91,12 @@ typedef struct posenc_contract_set {
     const char *id;       /* "main"; "global" and "local" */
     const char *rope_type; /* after aliases: "default", "linear", "llama3", "yarn" */
     double base;
-    int32_t head_dim;
+    int32_t head_dim; /* of the layers that use this set */
     int32_t rotary_dim;
     int32_t rotary_offset;
+    int32_t num_heads;
     int32_t num_kv_heads;
+    int32_t reserved;
     int64_t original_max_position; /* -1 where the scaling has none */
 } posenc_contract_set;
 
@@ -93,17 +106,22 @@ POSENC_API int32_t posenc_contract_get_set(const posenc_contract *contract, int3
 /* The frequency set of a layer, or POSENC_LAYER_*. */
 POSENC_API int32_t posenc_contract_layer_set(const posenc_contract *contract, int64_t layer);
 
-/* Plan parameters of a set. No pointer in them needs the contract to stay alive. */
+/* How a layer attends: "full", "sliding", "chunked", "linear" (no softmax); NULL: no such layer. */
+POSENC_API const char *posenc_contract_layer_type(const posenc_contract *contract, int64_t layer);
+
+/* Plan parameters of a set, into a struct that posenc_rope_params_init filled. They hold no pointer,
+ * so the contract may be freed before they are used. */
 POSENC_API int32_t posenc_contract_plan_params(const posenc_contract *contract, int32_t index,
                                                posenc_rope_params *params, posenc_error *error);
 
-/* One fact that a default supplied, 0 <= index < num_assumed, or one warning (value NULL). */
+/* One fact that a default supplied, 0 <= index < num_assumed, or one warning, 0 <= index <
+ * num_warnings. At most 24 facts and 32 warnings are kept. */
 typedef struct posenc_contract_note {
     uint32_t struct_size; /* sizeof(posenc_contract_note) */
     uint32_t reserved;
-    const char *key;
-    const char *value;
-    const char *text; /* why, or the warning */
+    const char *key;   /* as the file spells it, with the objects around it: "rope_scaling.type" */
+    const char *value; /* JSON text: 10000 or "split_half"; NULL for a warning */
+    const char *text;  /* why, or the warning */
 } posenc_contract_note;
 
 POSENC_API int32_t posenc_contract_get_assumed(const posenc_contract *contract, int32_t index,

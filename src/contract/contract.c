@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* The public functions of libposenc-contract. */
+#include "file.h"
+#include "reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void no_facts(posenc_contract_facts *facts)
+{
+    facts->num_heads = facts->num_kv_heads = facts->head_dim = facts->num_layers = -1;
+    facts->max_position = facts->trained_position = facts->sliding_window = -1;
+    facts->query_scale_floor = facts->query_scale_offset = -1;
+}
+
+static int32_t read_json(posenc_contract **contract, const char *json, size_t length,
+                         posenc_error *error)
+{
+    struct posenc_reader reader = {.error = error};
+    int32_t status = posenc_json_load(&reader.root.json, json, length, error);
+    if (status != POSENC_OK) {
+        return status;
+    }
+    reader.contract = calloc(1, sizeof *reader.contract);
+    if (!reader.contract) {
+        json_decref(reader.root.json);
+        return posenc_fail(error, POSENC_ERROR_MEMORY, "no memory for a contract");
+    }
+    no_facts(&reader.contract->facts);
+    int answer = posenc_read_hf(&reader);
+    json_decref(reader.root.json);
+    if (answer < 0) {
+        posenc_contract_free(reader.contract);
+        return reader.status;
+    }
+    *contract = reader.contract;
+    return POSENC_OK;
+}
+
+int32_t posenc_contract_parse(posenc_contract **contract, const char *json, size_t length,
+                              posenc_error *error)
+{
+    if (!contract) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "contract is NULL: must be given");
+    }
+    if (!json) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "json is NULL: must be given");
+    }
+    int saved = errno;
+    int32_t status = read_json(contract, json, length, error);
+    errno = saved;
+    return status;
+}
+
+int32_t posenc_contract_open(posenc_contract **contract, const char *path, posenc_error *error)
+{
+    if (!contract) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "contract is NULL: must be given");
+    }
+    if (!path) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "path is NULL: must be given");
+    }
+    struct posenc_text text;
+    int32_t status = posenc_text_read(path, &text, error);
+    if (status == POSENC_OK) {
+        status = posenc_contract_parse(contract, text.bytes, text.length, error);
+        free(text.bytes);
+    }
+    return status;
+}
+
+void posenc_contract_free(posenc_contract *contract)
+{
+    if (contract) {
+        free(contract->layers);
+        free(contract);
+    }
+}
+
+/*
+ * Copies an answer into a caller's struct of `room` bytes. A larger struct comes from a newer
+ * header: its tail is cleared. No release had smaller ones, so those are refused.
+ */
+static int32_t give(const posenc_contract *contract, const char *name, void *to,
+                    const void *from, size_t size, posenc_error *error)
+{
+    uint32_t room;
+    if (!contract) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "contract is NULL: must be given");
+    }
+    if (!to) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
+    }
+    memcpy(&room, to, sizeof room);
+    if (room < size || room > 65536) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s->struct_size is %d: must be %d, the size of the struct", name,
+                           (int64_t)room, (int64_t)size);
+    }
+    memset((char *)to + size, 0, room - size);
+    memcpy(to, from, size);
+    memcpy(to, &room, sizeof room);
+    return POSENC_OK;
+}
+
+static int32_t check_index(int32_t index, int32_t count, posenc_error *error)
+{
+    if (index >= 0 && index < count) {
+        return POSENC_OK;
+    }
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "index is %d: must be >= 0 and < %d",
+                       (int64_t)index, (int64_t)count);
+}
+
+int32_t posenc_contract_get_facts(const posenc_contract *contract, posenc_contract_facts *facts,
+                                  posenc_error *error)
+{
+    static const posenc_contract_facts none;
+    return give(contract, "facts", facts, contract ? &contract->facts : &none, sizeof none, error);
+}
+
+int32_t posenc_contract_get_set(const posenc_contract *contract, int32_t index,
+                                posenc_contract_set *set, posenc_error *error)
+{
+    posenc_contract_set answer = {0};
+    if (contract) {
+        int32_t status = check_index(index, contract->facts.num_sets, error);
+        if (status != POSENC_OK) {
+            return status;
+        }
+        const struct posenc_set *from = &contract->sets[index];
+        answer.layout = from->params.layout;
+        answer.id = from->id;
+        answer.rope_type = from->rope_type;
+        answer.base = from->params.base;
+        answer.head_dim = from->params.head_dim;
+        answer.rotary_dim = from->params.rotary_dim;
+        answer.rotary_offset = from->params.rotary_offset;
+        answer.num_heads = from->num_heads;
+        answer.num_kv_heads = from->num_kv_heads;
+        answer.original_max_position = from->original_max_position;
+    }
+    return give(contract, "set", set, &answer, sizeof answer, error);
+}
+
+int32_t posenc_contract_plan_params(const posenc_contract *contract, int32_t index,
+                                    posenc_rope_params *params, posenc_error *error)
+{
+    posenc_rope_params answer = {0};
+    if (contract) {
+        int32_t status = check_index(index, contract->facts.num_sets, error);
+        if (status != POSENC_OK) {
+            return status;
+        }
+        answer = contract->sets[index].params;
+    }
+    return give(contract, "params", params, &answer, sizeof answer, error);
+}
+
+static int has_layer(const posenc_contract *contract, int64_t layer)
+{
+    return contract && layer >= 0 && layer < contract->facts.num_layers;
+}
+
+int32_t posenc_contract_layer_set(const posenc_contract *contract, int64_t layer)
+{
+    return has_layer(contract, layer) ? contract->layers[layer].set : POSENC_LAYER_INVALID;
+}
+
+const char *posenc_contract_layer_type(const posenc_contract *contract, int64_t layer)
+{
+    return has_layer(contract, layer) ? posenc_layer_names[contract->layers[layer].kind].type
+                                      : NULL;
+}
+
+static int32_t give_note(const posenc_contract *contract, const struct posenc_note *notes,
+                         int32_t count, int32_t index, posenc_contract_note *note,
+                         posenc_error *error)
+{
+    posenc_contract_note answer = {0};
+    if (contract) {
+        int32_t status = check_index(index, count, error);
+        if (status != POSENC_OK) {
+            return status;
+        }
+        answer.key = notes[index].key.text;
+        answer.value = notes[index].value.text[0] ? notes[index].value.text : NULL;
+        answer.text = notes[index].text.text;
+    }
+    return give(contract, "note", note, &answer, sizeof answer, error);
+}
+
+int32_t posenc_contract_get_assumed(const posenc_contract *contract, int32_t index,
+                                    posenc_contract_note *note, posenc_error *error)
+{
+    return give_note(contract, contract ? contract->assumed : NULL,
+                     contract ? contract->facts.num_assumed : 0, index, note, error);
+}
+
+int32_t posenc_contract_get_warning(const posenc_contract *contract, int32_t index,
+                                    posenc_contract_note *note, posenc_error *error)
+{
+    return give_note(contract, contract ? contract->warnings : NULL,
+                     contract ? contract->facts.num_warnings : 0, index, note, error);
+}

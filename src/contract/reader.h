@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the reader share: the contract, the state of one reading, typed look-ups. */
+#ifndef POSENC_CONTRACT_READER_H
+#define POSENC_CONTRACT_READER_H
+
+#include "../error.h"
+
+#include <jansson.h>
+#include <posenc/contract.h>
+
+enum { POSENC_MAX_SETS = 3, POSENC_MAX_ASSUMED = 24, POSENC_MAX_WARNINGS = 32 };
+
+/* Kinds of layers; the names of the first three are also keys of a nested rope block. */
+enum posenc_layer_kind {
+    POSENC_LAYER_FULL,
+    POSENC_LAYER_SLIDING,
+    POSENC_LAYER_CHUNKED,
+    POSENC_LAYER_LINEAR,
+    POSENC_LAYER_KINDS
+};
+
+struct posenc_layer_name {
+    const char *key; /* as config.json spells it */
+    const char *type;
+    const char *set; /* id of the frequency set where each kind has its own */
+};
+
+extern const struct posenc_layer_name posenc_layer_names[POSENC_LAYER_KINDS];
+
+/* Texts live in posenc_error because posenc_fail is our formatter; code is unused. */
+struct posenc_note {
+    posenc_error key;
+    posenc_error value;
+    posenc_error text;
+};
+
+struct posenc_set {
+    const char *id;
+    const char *rope_type;
+    posenc_rope_params params;
+    int64_t original_max_position;
+    double mscale_all_dim; /* as the file gives it; params hold it only where it makes the ratio */
+    int32_t num_heads;
+    int32_t num_kv_heads;
+};
+
+struct posenc_layer {
+    int8_t set; /* index of a set or POSENC_LAYER_* */
+    uint8_t kind;
+};
+
+struct posenc_contract {
+    posenc_contract_facts facts;
+    struct posenc_set sets[POSENC_MAX_SETS];
+    struct posenc_layer *layers;
+    struct posenc_note assumed[POSENC_MAX_ASSUMED];
+    struct posenc_note warnings[POSENC_MAX_WARNINGS];
+};
+
+/* An object of the file and its name in messages ("" for the root). */
+struct posenc_node {
+    json_t *json;
+    char name[80];
+};
+
+/* One reading. `status` is set by whoever refuses; the functions below then answer -1. */
+struct posenc_reader {
+    struct posenc_contract *contract;
+    const struct posenc_family *family;
+    struct posenc_node root;
+    struct posenc_node text;  /* the language model: the root or its text_config */
+    struct posenc_set common; /* what all sets share: layout, widths, heads */
+    posenc_error *error;
+    int32_t status;
+};
+
+/* json.c */
+
+/* Strict JSON, an object at the root; independent of the locale. */
+int32_t posenc_json_load(json_t **root, const char *text, size_t length, posenc_error *error);
+
+/* `node` becomes the object under `key`. 1 found, 0 absent or null, -1 refused: not an object. */
+int posenc_get_object(struct posenc_reader *reader, const struct posenc_node *parent,
+                      const char *key, struct posenc_node *node);
+
+/* Look-ups answer 1 found, 0 absent or null (the value is untouched), -1 refused. A real with an
+ * integral value is taken as an integer, since Python writes 8192.0, with a warning. */
+int posenc_get_integer(struct posenc_reader *reader, const struct posenc_node *node,
+                       const char *key, int64_t low, int64_t high, int64_t *value);
+int posenc_get_real(struct posenc_reader *reader, const struct posenc_node *node, const char *key,
+                    double *value);
+int posenc_get_bool(struct posenc_reader *reader, const struct posenc_node *node, const char *key,
+                    int *value);
+int posenc_get_string(struct posenc_reader *reader, const struct posenc_node *node,
+                      const char *key, const char **value);
+int posenc_get_array(struct posenc_reader *reader, const struct posenc_node *node, const char *key,
+                     json_t **value);
+
+/* Several spellings of one integer, ended by NULL: the first given counts, and a later one that
+ * differs is a warning. `used` (may be NULL) receives the spelling. */
+int posenc_get_spelled(struct posenc_reader *reader, const struct posenc_node *node,
+                       const char *const *keys, int64_t low, int64_t high, int64_t *value,
+                       const char **used);
+
+/* A place that may give a fact; one without key or object is skipped. */
+struct posenc_place {
+    const struct posenc_node *node;
+    const char *key;
+};
+
+/* The first place that gives a number counts and is `found` (NULL if none does); a later one that
+ * differs is a warning. 0, or -1 refused. */
+int posenc_get_first(struct posenc_reader *reader, const struct posenc_place *places, size_t count,
+                     double *value, const struct posenc_place **found);
+
+/* The two refusals of a key: "NODE.KEY is VALUE: RULE" and "NODE.KEY is missing: RULE". Both -1. */
+int posenc_refuse(struct posenc_reader *reader, const struct posenc_node *node, const char *key,
+                  const char *rule);
+int posenc_refuse_missing(struct posenc_reader *reader, const struct posenc_node *node,
+                          const char *key, const char *rule);
+
+/* notes.c: each starts a note and answers where its text goes (posenc_fail takes NULL: no room). */
+posenc_error *posenc_warning(struct posenc_reader *reader, const struct posenc_node *node,
+                             const char *key);
+void posenc_assume_integer(struct posenc_reader *reader, const char *key, int64_t value,
+                           const char *why);
+void posenc_assume_real(struct posenc_reader *reader, const char *key, double value,
+                        const char *why);
+void posenc_assume_text(struct posenc_reader *reader, const char *key, const char *value,
+                        const char *why);
+
+/* hf.c: reads a whole config.json into reader->contract. 0, or -1 refused. */
+int posenc_read_hf(struct posenc_reader *reader);
+
+/* shape.c: heads, widths, layers, limits, into facts and reader->common. */
+int posenc_read_shape(struct posenc_reader *reader);
+
+/* scale.c: what multiplies scores and queries; after the sets. */
+int posenc_read_softmax(struct posenc_reader *reader);
+int posenc_read_query_scale(struct posenc_reader *reader, const struct posenc_node *block);
+
+/* rope.c: the normalised rope block and the frequency sets that follow from it. `block` receives
+ * the block in force (json NULL if there is none); reader->contract->sets are complete after it. */
+int posenc_read_rope(struct posenc_reader *reader, struct posenc_node *block);
+
+/* rope_set.c: fills one set, whose widths and layout are known, from a block (json NULL: unscaled)
+ * for layers of one kind. `own` is 1 if the block speaks of them alone. */
+int posenc_read_set(struct posenc_reader *reader, const struct posenc_node *block,
+                    enum posenc_layer_kind layers, int own, struct posenc_set *set);
+
+/* layers.c: the kind of each layer, before the sets; then which set it uses, and the window. */
+int posenc_read_layer_kinds(struct posenc_reader *reader);
+int posenc_read_layer_sets(struct posenc_reader *reader);
+int posenc_read_window(struct posenc_reader *reader);
+
+#endif
