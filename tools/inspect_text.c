@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The contract in a few aligned lines. */
+#include "inspect.h"
+
+#include <string.h>
+
+enum { LABEL = 15 };
+
+static void put_label(const char *label)
+{
+    printf("%-*s", LABEL, label);
+}
+
+static void put_shape(const posenc_contract_facts *facts)
+{
+    put_label("model");
+    printf("%s, %lld layers, %lld query heads, %lld key heads, %lld channels a head\n",
+           facts->model_type, (long long)facts->num_layers, (long long)facts->num_heads,
+           (long long)facts->num_kv_heads, (long long)facts->head_dim);
+    put_label("positions");
+    if (facts->max_position < 0) {
+        fputs("no limit declared", stdout);
+    } else {
+        printf("%lld declared (%s)", (long long)facts->max_position, facts->max_position_key);
+    }
+    if (facts->trained_position >= 0) {
+        printf(", %lld trained before extension", (long long)facts->trained_position);
+    }
+    putchar('\n');
+    put_label("softmax scale");
+    printf("%.9g = %s\n", facts->softmax_scale, facts->softmax_rule);
+    if (facts->sliding_window >= 0) {
+        put_label("window");
+        printf("%lld tokens\n", (long long)facts->sliding_window);
+    }
+    if (facts->query_scale_layers) {
+        put_label("query scale");
+        printf("%s, in %s\n", facts->query_scale_rule,
+               strcmp(facts->query_scale_layers, "all") == 0 ? "all layers"
+                                                             : "layers without rotation");
+    }
+}
+
+static void put_scaling(const posenc_rope_params *params)
+{
+    if (params->scaling == POSENC_SCALING_NONE) {
+        return;
+    }
+    printf(", factor %.9g", params->factor);
+    if (params->scaling == POSENC_SCALING_LLAMA3) {
+        printf(", low_freq_factor %.9g, high_freq_factor %.9g", params->low_freq_factor,
+               params->high_freq_factor);
+    }
+    if (params->scaling == POSENC_SCALING_YARN) {
+        printf(", beta_fast %.9g, beta_slow %.9g%s", params->beta_fast, params->beta_slow,
+               params->truncate ? "" : ", not truncated");
+    }
+    if (params->scaling != POSENC_SCALING_LINEAR) {
+        printf(", original length %.9g", params->original_max_position);
+    }
+}
+
+static void put_set(const struct inspected_set *set)
+{
+    char label[32];
+    int32_t pairs = posenc_plan_pairs(set->plan);
+    snprintf(label, sizeof label, "rope %s", set->facts.id);
+    put_label(label);
+    printf("%s, base %.9g", set->facts.rope_type, set->facts.base);
+    put_scaling(&set->params);
+    printf("\n%*schannels %d..%d of %d turn in %d pairs, %s\n", LABEL, "",
+           set->facts.rotary_offset, set->facts.rotary_offset + set->facts.rotary_dim - 1,
+           set->facts.head_dim, pairs,
+           set->facts.layout == POSENC_ADJACENT ? "adjacent" : "split_half");
+    printf("%*s%.9g..%.9g radians a token, attention factor %.9g\n", LABEL, "", set->inv_freq[0],
+           set->inv_freq[pairs - 1], posenc_plan_attention_factor(set->plan));
+}
+
+/* "0-4, 6-10": what a list of layers looks like to people. */
+static void put_layers(const struct model *model, const char *label, const char *group)
+{
+    const char *separator = "";
+    int64_t first = -1;
+    for (int64_t i = 0; i <= model->facts.num_layers; i++) {
+        int in = i < model->facts.num_layers &&
+                 (strcmp(group, "nope") == 0
+                      ? posenc_contract_layer_set(model->contract, i) == POSENC_LAYER_NOT_ROTATED
+                      : strcmp(inspect_layer_group(model, i), group) == 0);
+        if (in && first < 0) {
+            first = i;
+        }
+        if (in || first < 0) {
+            continue;
+        }
+        if (!*separator) {
+            put_label(label);
+        }
+        printf("%s%lld", separator, (long long)first);
+        if (i - 1 > first) {
+            printf("-%lld", (long long)(i - 1));
+        }
+        separator = ", ";
+        first = -1;
+    }
+    if (*separator) {
+        putchar('\n');
+    }
+}
+
+static void put_notes(const struct model *model)
+{
+    posenc_contract_note note = {.struct_size = sizeof note};
+    for (int32_t i = 0; i < model->facts.num_assumed; i++) {
+        posenc_contract_get_assumed(model->contract, i, &note, NULL);
+        put_label(i ? "" : "assumed");
+        printf("%s = %s: %s\n", note.key, note.value ? note.value : "?", note.text);
+    }
+    for (int32_t i = 0; i < model->facts.num_warnings; i++) {
+        posenc_contract_get_warning(model->contract, i, &note, NULL);
+        put_label("warning");
+        printf("%s: %s\n", note.key, note.text);
+    }
+}
+
+void inspect_text(const struct inspection *inspection)
+{
+    static const char *const groups[] = {"global", "local", "full", "sliding", "chunked"};
+    const struct model *model = &inspection->model;
+    put_shape(&model->facts);
+    for (int32_t i = 0; i < inspection->num_sets; i++) {
+        put_set(&inspection->sets[i]);
+    }
+    for (size_t i = 0; inspect_layers_differ(model) && i < sizeof groups / sizeof groups[0]; i++) {
+        char label[32];
+        snprintf(label, sizeof label, "%s layers", groups[i]);
+        put_layers(model, label, groups[i]);
+    }
+    put_layers(model, "not rotated", "nope");
+    put_layers(model, "no attention", "no_attention");
+    put_notes(model);
+}
