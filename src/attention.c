@@ -32,9 +32,10 @@ static int32_t check_params(const posenc_attention_params *p, posenc_error *erro
     return POSENC_OK;
 }
 
-static int32_t check_view(const posenc_tensor *t, const char *name, posenc_error *error)
+static int32_t check_view(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                          posenc_error *error)
 {
-    int32_t status = posenc_tensor_check(t, name, error);
+    int32_t status = posenc_view_check(view, t, name, error);
     if (status != POSENC_OK)
         return status;
     if (t->dtype != POSENC_F32)
@@ -81,17 +82,18 @@ static int32_t check_shapes(const posenc_tensor *q, const posenc_tensor *k, cons
 static int32_t check_views(const posenc_tensor *q, const posenc_tensor *k, const posenc_tensor *v,
                            const posenc_tensor *out, posenc_error *error)
 {
-    const posenc_tensor *view[4] = {q, k, v, out};
+    const posenc_tensor *tensor[4] = {q, k, v, out};
     static const char *const name[4] = {"q", "k", "v", "out"};
+    struct posenc_view view[4];
     int32_t status;
     for (int i = 0; i < 4; i++)
-        if ((status = check_view(view[i], name[i], error)) != POSENC_OK)
+        if ((status = check_view(&view[i], tensor[i], name[i], error)) != POSENC_OK)
             return status;
     if ((status = check_shapes(q, k, v, out, error)) != POSENC_OK ||
-        (status = posenc_output_check(out, "out", error)) != POSENC_OK)
+        (status = posenc_writable_check(&view[3], error)) != POSENC_OK)
         return status;
     for (int i = 0; i < 3; i++)
-        if ((status = posenc_disjoint_check(out, "out", view[i], name[i], error)) != POSENC_OK)
+        if ((status = posenc_disjoint_check(&view[3], &view[i], error)) != POSENC_OK)
             return status;
     return POSENC_OK;
 }

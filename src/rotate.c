@@ -7,66 +7,71 @@
 /* Calls that touch more than this many bytes read ahead: the data cannot be in the nearer caches. */
 enum { AHEAD_BYTES = 1 << 20 };
 
-/* One of Q and K. */
+/* One of Q and K. `in` is NULL where it is absent; `out` equals `in` where it is in place. */
 struct side {
     const posenc_tensor *in, *out;
-    const char *in_name, *out_name;
+    struct posenc_view in_view, out_view;
 };
 
-static int32_t check_side(const posenc_plan *plan, const struct side *s, posenc_error *error)
+static int32_t check_output(struct side *s, const posenc_tensor *out, const char *name,
+                            posenc_error *error)
 {
-    int in_place = s->in == s->out;
-    int32_t status = in_place ? posenc_output_check(s->in, s->in_name, error)
-                              : posenc_tensor_check(s->in, s->in_name, error);
-    if (status)
-        return status;
-    if (s->in->shape[3] != plan->head_dim && s->in->shape[3] != plan->rotary_dim)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s.shape[3] is %d: must be the plan's head_dim (%d) or rotary_dim (%d)",
-                           s->in_name, s->in->shape[3], (int64_t)plan->head_dim,
-                           (int64_t)plan->rotary_dim);
-    if (in_place)
-        return POSENC_OK;
-    status = posenc_output_check(s->out, s->out_name, error);
-    if (status)
-        return status;
-    for (int d = 0; d < 4; d++)
-        if (s->out->shape[d] != s->in->shape[d])
+    int32_t status = posenc_view_check(&s->out_view, out, name, error);
+    for (int d = 0; d < 4 && !status; d++)
+        if (out->shape[d] != s->in->shape[d])
             return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be %d as in %s",
-                               s->out_name, (int64_t)d, s->out->shape[d], s->in->shape[d], s->in_name);
-    return posenc_views_equal(s->in, s->out)
-               ? POSENC_OK
-               : posenc_disjoint_check(s->out, s->out_name, s->in, s->in_name, error);
+                               name, (int64_t)d, out->shape[d], s->in->shape[d], s->in_view.name);
+    if (status || posenc_views_equal(s->in, out))
+        return status;
+    s->out = out;
+    return posenc_disjoint_check(&s->out_view, &s->in_view, error);
 }
 
-/* What is written must not be read or written through any other argument. */
-static int32_t check_sharing(const struct side side[2], const posenc_tensor *rows,
-                             posenc_error *error)
+static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_tensor *in,
+                          const posenc_tensor *out, const char *in_name, const char *out_name,
+                          posenc_error *error)
+{
+    s->in = s->out = in;
+    if (!in) {
+        if (out)
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL but %s is given", in_name,
+                               out_name);
+        return POSENC_OK;
+    }
+    int32_t status = posenc_view_check(&s->in_view, in, in_name, error);
+    if (status)
+        return status;
+    s->out_view = s->in_view;
+    if (in->shape[3] != plan->head_dim && in->shape[3] != plan->rotary_dim)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s.shape[3] is %d: must be the plan's head_dim (%d) or rotary_dim (%d)",
+                           in_name, in->shape[3], (int64_t)plan->head_dim, (int64_t)plan->rotary_dim);
+    if (out && out != in)
+        status = check_output(s, out, out_name, error);
+    return status ? status : posenc_writable_check(&s->out_view, error);
+}
+
+/* What is written must not be read or written through the other tensor. */
+static int32_t check_pair(const struct side side[2], posenc_error *error)
 {
     int32_t status = POSENC_OK;
-    for (int i = 0; i < 2 && !status; i++) {
-        const struct side *s = &side[i], *other = &side[1 - i];
-        if (!s->in)
-            continue;
-        if (rows)
-            status = posenc_disjoint_check(s->out, s->out_name, rows, "rows", error);
-        if (!status && other->in)
-            status = posenc_disjoint_check(s->out, s->out_name, other->in, other->in_name, error);
-        if (!status && other->in && i == 0 && other->out != other->in)
-            status = posenc_disjoint_check(s->out, s->out_name, other->out, other->out_name, error);
-    }
+    if (!side[0].in || !side[1].in)
+        return status;
+    status = posenc_disjoint_check(&side[0].out_view, &side[1].out_view, error);
+    if (!status && side[1].out != side[1].in)
+        status = posenc_disjoint_check(&side[0].out_view, &side[1].in_view, error);
+    if (!status && side[0].out != side[0].in)
+        status = posenc_disjoint_check(&side[1].out_view, &side[0].in_view, error);
     return status;
 }
 
-/* An output that is absent or the same view means in place; afterwards that is pointer equality. */
-static struct side make_side(const posenc_tensor *in, const posenc_tensor *out, const char *in_name,
-                             const char *out_name)
-{
-    return (struct side){in, out ? out : in, in_name, out_name};
-}
+/* The arguments that both calls below share. */
+struct tensors {
+    const posenc_tensor *q, *q_out, *k, *k_out;
+};
 
-static int32_t check_all(const posenc_plan *plan, int32_t direction, const struct side side[2],
-                         posenc_error *error)
+static int32_t check_all(const posenc_plan *plan, int32_t direction, const struct tensors *t,
+                         struct side side[2], posenc_error *error)
 {
     if (!plan)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
@@ -74,17 +79,13 @@ static int32_t check_all(const posenc_plan *plan, int32_t direction, const struc
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "direction is %d: must be POSENC_FORWARD, _INVERSE or _TRANSPOSE",
                            (int64_t)direction);
-    if (!side[0].in && !side[1].in && !side[0].out && !side[1].out)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "q is NULL and k is NULL: one must be given");
-    for (int i = 0; i < 2; i++) {
-        if (!side[i].in && side[i].out)
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is given but %s is NULL",
-                               side[i].out_name, side[i].in_name);
-        int32_t status = side[i].in ? check_side(plan, &side[i], error) : POSENC_OK;
-        if (status)
-            return status;
-    }
-    return POSENC_OK;
+    if (!t->q && !t->k && !t->q_out && !t->k_out)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "q is NULL and k is NULL: one must be given");
+    int32_t status = check_side(plan, &side[0], t->q, t->q_out, "q", "q_out", error);
+    if (!status)
+        status = check_side(plan, &side[1], t->k, t->k_out, "k", "k_out", error);
+    return status ? status : check_pair(side, error);
 }
 
 /* Where a stretch of tokens of one batch row lies, and its rows. */
@@ -96,9 +97,15 @@ struct stretch {
     ptrdiff_t row_stride;
 };
 
+/* The stride of a dimension; of a single element it means nothing and may be anything. */
+static ptrdiff_t step(const posenc_tensor *t, int d)
+{
+    return t->shape[d] > 1 ? (ptrdiff_t)t->stride[d] : 0;
+}
+
 static void *element(const posenc_tensor *t, int64_t b, int64_t token, int64_t channel)
 {
-    int64_t at = b * t->stride[0] + token * t->stride[1] + channel;
+    int64_t at = b * step(t, 0) + token * step(t, 1) + channel;
     return (char *)t->data + at * posenc_dtype_size(t->dtype);
 }
 
@@ -108,18 +115,18 @@ static int64_t window(const posenc_plan *plan, const posenc_tensor *t)
     return t->shape[3] == plan->rotary_dim ? 0 : plan->rotary_offset;
 }
 
-static void rotate_stretch(const posenc_plan *plan, const struct side *s, const struct stretch *w,
-                           int ahead)
+static void rotate_pairs(const posenc_plan *plan, const struct side *s, const struct stretch *w,
+                         int ahead)
 {
     int64_t spread = plan->layout == POSENC_ADJACENT ? 2 : 1;
     int64_t channel = window(plan, s->in) + (int64_t)w->first * spread;
     struct posenc_rotate_job job = {
         .src = element(s->in, w->batch, w->token, channel),
         .dst = element(s->out, w->batch, w->token, channel),
-        .src_token = (ptrdiff_t)s->in->stride[1],
-        .src_head = (ptrdiff_t)s->in->stride[2],
-        .dst_token = (ptrdiff_t)s->out->stride[1],
-        .dst_head = (ptrdiff_t)s->out->stride[2],
+        .src_token = step(s->in, 1),
+        .src_head = step(s->in, 2),
+        .dst_token = step(s->out, 1),
+        .dst_head = step(s->out, 2),
         .cos = w->cos,
         .sin = w->sin,
         .row_stride = w->row_stride,
@@ -141,8 +148,8 @@ static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t
     for (int64_t b = 0; b < in->shape[0]; b++)
         for (int64_t t = 0; t < in->shape[1]; t++)
             for (int64_t h = 0; h < in->shape[2]; h++) {
-                const void *src = element(in, b, t, h * in->stride[2] + from);
-                void *dst = element(out, b, t, h * out->stride[2] + from);
+                const void *src = element(in, b, t, h * step(in, 2) + from);
+                void *dst = element(out, b, t, h * step(out, 2) + from);
                 if (convert)
                     convert(src, dst, (size_t)(to - from));
                 else
@@ -153,7 +160,7 @@ static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t
 /* Channels outside the window are copied, unless they are there already. */
 static void copy_rest(const posenc_plan *plan, const struct side *s)
 {
-    if (!s->in || s->in->data == s->out->data)
+    if (s->in == s->out)
         return;
     int64_t first = window(plan, s->in);
     copy_channels(plan, s, 0, first);
@@ -176,39 +183,32 @@ static void prepare_rows(const posenc_plan *plan, int32_t direction, const float
 
 enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = 8192 }; /* 32 KiB of rows on the stack */
 
-/* Rows of the stretch go through `prepare_rows` into `scratch`, a few tokens at a time. */
-static void rotate_turned(const posenc_plan *plan, int32_t direction, const struct side side[2],
+/* Each row goes through `prepare_rows` into a buffer, a few pairs at a time. */
+static void rotate_turned(const posenc_plan *plan, int32_t direction, const struct side *side,
                           const struct stretch *whole, int ahead)
 {
-    float scratch[2 * CHUNK_PAIRS];
+    float cos[CHUNK_PAIRS], sin[CHUNK_PAIRS];
     struct stretch w = *whole;
     w.tokens = 1;
-    for (size_t t = 0; t < whole->tokens; t++)
+    w.cos = cos;
+    w.sin = sin;
+    for (size_t t = 0; t < whole->tokens; t++, w.token++)
         for (size_t i = 0; i < whole->count; i += CHUNK_PAIRS) {
-            const float *cos = whole->cos + (ptrdiff_t)t * whole->row_stride + i;
-            const float *sin = whole->sin + (ptrdiff_t)t * whole->row_stride + i;
-            w.token = whole->token + (int64_t)t;
+            ptrdiff_t at = (ptrdiff_t)t * whole->row_stride + (ptrdiff_t)i;
             w.first = whole->first + i;
             w.count = whole->count - i < CHUNK_PAIRS ? whole->count - i : CHUNK_PAIRS;
-            prepare_rows(plan, direction, cos, sin, w.count, scratch, scratch + CHUNK_PAIRS);
-            w.cos = scratch;
-            w.sin = scratch + CHUNK_PAIRS;
-            for (int k = 0; k < 2; k++)
-                if (side[k].in)
-                    rotate_stretch(plan, &side[k], &w, ahead);
+            prepare_rows(plan, direction, whole->cos + at, whole->sin + at, w.count, cos, sin);
+            rotate_pairs(plan, side, &w, ahead);
         }
 }
 
-static void rotate_sides(const posenc_plan *plan, int32_t direction, const struct side side[2],
-                         const struct stretch *w, int ahead)
+static void rotate_stretch(const posenc_plan *plan, int32_t direction, const struct side *side,
+                           const struct stretch *w, int ahead)
 {
-    if (direction != POSENC_FORWARD) {
+    if (direction == POSENC_FORWARD)
+        rotate_pairs(plan, side, w, ahead);
+    else
         rotate_turned(plan, direction, side, w, ahead);
-        return;
-    }
-    for (int k = 0; k < 2; k++)
-        if (side[k].in)
-            rotate_stretch(plan, &side[k], w, ahead);
 }
 
 static int reads_ahead(const posenc_plan *plan, const struct side side[2])
@@ -223,103 +223,102 @@ static int reads_ahead(const posenc_plan *plan, const struct side side[2])
     return bytes > AHEAD_BYTES;
 }
 
-static int is_empty(const struct side side[2])
+static int32_t fail_rows(const posenc_plan *plan, const posenc_tensor *rows, posenc_error *error)
 {
-    return (!side[0].in || posenc_tensor_is_empty(side[0].in)) &&
-           (!side[1].in || posenc_tensor_is_empty(side[1].in));
-}
-
-/* Both rotations below need the batch and the tokens of whichever tensor is there. */
-static const posenc_tensor *either(const struct side side[2])
-{
-    return side[0].in ? side[0].in : side[1].in;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "rows is [%d, %d, %d, %d] of dtype %d: must be [batch, tokens, 1, %d] of "
+                       "POSENC_F32",
+                       rows->shape[0], rows->shape[1], rows->shape[2], rows->shape[3],
+                       (int64_t)rows->dtype, (int64_t)plan->rotary_dim);
 }
 
 static int32_t check_rows(const posenc_plan *plan, const struct side side[2],
                           const posenc_tensor *rows, posenc_error *error)
 {
-    int32_t status = posenc_tensor_check(rows, "rows", error);
+    struct posenc_view view;
+    int32_t status = posenc_view_check(&view, rows, "rows", error);
     if (status)
         return status;
     if (rows->dtype != POSENC_F32 || rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "rows is [%d, %d, %d, %d] of dtype %d: must be [batch, tokens, 1, %d] "
-                           "of POSENC_F32",
-                           rows->shape[0], rows->shape[1], rows->shape[2], rows->shape[3],
-                           (int64_t)rows->dtype, (int64_t)plan->rotary_dim);
-    for (int k = 0; k < 2; k++) {
+        return fail_rows(plan, rows, error);
+    for (int k = 0; k < 2 && !status; k++) {
         const posenc_tensor *t = side[k].in;
-        if (t && rows->shape[0] != 1 && rows->shape[0] != t->shape[0])
+        if (!t)
+            continue;
+        if (rows->shape[0] != 1 && rows->shape[0] != t->shape[0])
             return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                                "rows.shape[0] is %d: must be 1 or the batch of %s (%d)",
-                               rows->shape[0], side[k].in_name, t->shape[0]);
-        if (t && rows->shape[1] != t->shape[1])
+                               rows->shape[0], side[k].in_view.name, t->shape[0]);
+        if (rows->shape[1] != t->shape[1])
             return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                                "rows.shape[1] is %d: must be the tokens of %s (%d)",
-                               rows->shape[1], side[k].in_name, t->shape[1]);
+                               rows->shape[1], side[k].in_view.name, t->shape[1]);
+        status = posenc_disjoint_check(&side[k].out_view, &view, error);
     }
-    return POSENC_OK;
+    return status;
+}
+
+static void rotate_by_rows(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
+                           const struct side *side, int ahead)
+{
+    int64_t next = step(rows, 0);
+    struct stretch w = {
+        .tokens = (size_t)side->in->shape[1],
+        .count = (size_t)plan->pairs,
+        .row_stride = step(rows, 1),
+    };
+    copy_rest(plan, side);
+    for (; w.batch < side->in->shape[0]; w.batch++) {
+        w.cos = (const float *)rows->data + w.batch * next;
+        w.sin = w.cos + plan->pairs;
+        rotate_stretch(plan, direction, side, &w, ahead);
+    }
 }
 
 int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
                       const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
                       const posenc_tensor *k_out, posenc_error *error)
 {
-    const struct side side[2] = {make_side(q, q_out, "q", "q_out"), make_side(k, k_out, "k", "k_out")};
-    int32_t status = check_all(plan, direction, side, error);
+    const struct tensors tensors = {q, q_out, k, k_out};
+    struct side side[2];
+    int32_t status = check_all(plan, direction, &tensors, side, error);
     if (!status)
         status = check_rows(plan, side, rows, error);
-    if (!status)
-        status = check_sharing(side, rows, error);
-    if (status || is_empty(side))
+    if (status)
         return status;
     int ahead = reads_ahead(plan, side);
-    for (int i = 0; i < 2; i++) {
-        struct side one[2] = {side[i], {NULL, NULL, NULL, NULL}};
-        copy_rest(plan, &side[i]);
-        for (int64_t b = 0; side[i].in && b < side[i].in->shape[0]; b++) {
-            const float *row = (const float *)rows->data + (rows->shape[0] > 1 ? b * rows->stride[0] : 0);
-            struct stretch w = {
-                .batch = b,
-                .tokens = (size_t)side[i].in->shape[1],
-                .count = (size_t)plan->pairs,
-                .cos = row,
-                .sin = row + plan->pairs,
-                .row_stride = (ptrdiff_t)rows->stride[1],
-            };
-            rotate_sides(plan, direction, one, &w, ahead);
-        }
-    }
+    for (int i = 0; i < 2; i++)
+        if (side[i].in && !posenc_tensor_is_empty(side[i].in))
+            rotate_by_rows(plan, direction, rows, &side[i], ahead);
     return POSENC_OK;
 }
 
 /* Tokens of one batch row, in stretches whose rows fit the stack. */
 static void rope_batch_row(const posenc_plan *plan, int32_t direction,
                            const posenc_positions *positions, const struct side side[2], int64_t b,
-                           int ahead)
+                           int64_t tokens, int ahead)
 {
     float scratch[CHUNK_FLOATS];
-    int64_t tokens = either(side)->shape[1];
     size_t pairs = (size_t)plan->pairs;
     for (size_t first = 0; first < pairs; first += CHUNK_PAIRS) {
         size_t count = pairs - first < CHUNK_PAIRS ? pairs - first : CHUNK_PAIRS;
-        /* A multiple of 16 tokens where possible, so that blocks of the row tables stay whole. */
-        size_t most = CHUNK_FLOATS / (2 * count), step = most > 16 ? most / 16 * 16 : most;
-        step = step > 64 ? 64 : step;
-        for (int64_t t = 0; t < tokens; t += (int64_t)step) {
-            struct stretch w = {
-                .batch = b,
-                .token = t,
-                .tokens = tokens - t < (int64_t)step ? (size_t)(tokens - t) : step,
-                .first = first,
-                .count = count,
-                .cos = scratch,
-                .sin = scratch + count,
-                .row_stride = (ptrdiff_t)(2 * count),
-            };
-            posenc_rows_fill(plan, positions, b, t, w.tokens, first, count, scratch, scratch + count,
-                             w.row_stride);
-            rotate_sides(plan, direction, side, &w, ahead);
+        /* At most 64 and at least 16 tokens, in whole blocks of the row tables. */
+        int64_t fits = CHUNK_FLOATS / (int64_t)(2 * count), step = fits > 64 ? 64 : fits / 16 * 16;
+        struct stretch w = {
+            .batch = b,
+            .first = first,
+            .count = count,
+            .cos = scratch,
+            .sin = scratch + count,
+            .row_stride = (ptrdiff_t)(2 * count),
+        };
+        for (; w.token < tokens; w.token += step) {
+            w.tokens = (size_t)(tokens - w.token < step ? tokens - w.token : step);
+            posenc_rows_fill(plan, positions, b, w.token, w.tokens, first, count, scratch,
+                             scratch + count, w.row_stride);
+            for (int i = 0; i < 2; i++)
+                if (side[i].in)
+                    rotate_stretch(plan, direction, &side[i], &w, ahead);
         }
     }
 }
@@ -328,27 +327,25 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
                     const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
                     const posenc_tensor *k_out, posenc_error *error)
 {
-    const struct side side[2] = {make_side(q, q_out, "q", "q_out"), make_side(k, k_out, "k", "k_out")};
-    int32_t status = check_all(plan, direction, side, error);
+    const struct tensors tensors = {q, q_out, k, k_out};
+    struct side side[2];
+    int32_t status = check_all(plan, direction, &tensors, side, error);
     if (status)
         return status;
     for (int d = 0; q && k && d < 2; d++)
         if (q->shape[d] != k->shape[d])
             return posenc_fail(error, POSENC_ERROR_ARGUMENT, "k.shape[%d] is %d: must be %d as in q",
                                (int64_t)d, k->shape[d], q->shape[d]);
-    status = check_sharing(side, NULL, error);
+    const posenc_tensor *t = q ? q : k;
+    status = posenc_positions_check(positions, t->shape[0], t->shape[1], &plan->range, error);
     if (status)
-        return status;
-    const posenc_tensor *t = either(side);
-    status = posenc_positions_check(positions, t ? t->shape[0] : 0, t ? t->shape[1] : 0, &plan->range,
-                                    error);
-    if (status || is_empty(side))
         return status;
     int ahead = reads_ahead(plan, side);
     for (int i = 0; i < 2; i++)
-        copy_rest(plan, &side[i]);
+        if (side[i].in)
+            copy_rest(plan, &side[i]);
     for (int64_t b = 0; b < t->shape[0]; b++)
-        rope_batch_row(plan, direction, positions, side, b, ahead);
+        rope_batch_row(plan, direction, positions, side, b, t->shape[1], ahead);
     return POSENC_OK;
 }
 

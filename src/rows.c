@@ -123,7 +123,10 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
 {
     if (!plan)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
-    int32_t status = posenc_output_check(rows, "rows", error);
+    struct posenc_view view;
+    int32_t status = posenc_view_check(&view, rows, "rows", error);
+    if (!status)
+        status = posenc_writable_check(&view, error);
     if (!status)
         status = check_shape(plan, rows, error);
     if (!status)
@@ -132,9 +135,9 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
     if (status)
         return status;
     for (int64_t b = 0; b < rows->shape[0]; b++) {
-        float *cos = (float *)rows->data + b * rows->stride[0];
+        float *cos = (float *)rows->data + (b ? b * rows->stride[0] : 0);
         posenc_rows_fill(plan, positions, b, 0, (size_t)rows->shape[1], 0, (size_t)plan->pairs, cos,
-                         cos + plan->pairs, (ptrdiff_t)rows->stride[1]);
+                         cos + plan->pairs, rows->shape[1] > 1 ? (ptrdiff_t)rows->stride[1] : 0);
     }
     return POSENC_OK;
 }

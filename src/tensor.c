@@ -2,6 +2,8 @@
 /* Checks on views: their own form, and which memory they share. */
 #include "tensor.h"
 
+#include <stdlib.h>
+
 #include "error.h"
 
 /* No view may span more bytes than this: sums of a few such numbers cannot overflow. */
@@ -20,93 +22,86 @@ void posenc_tensor_contiguous(posenc_tensor *tensor, void *data, int32_t dtype, 
     };
 }
 
-/* The bytes from the first element that outer dimension `d` reaches at its end; *fits turns 0 when
- * that does not fit. */
-static int64_t reach(const posenc_tensor *t, int d, int *fits)
+/*
+ * Where a view begins and ends, in bytes from data. Sums of three reaches of at most MAX_SPAN fit; 0
+ * where they or the number of elements do not (a count beyond MAX_SPAN / 4 cannot be meant, even if
+ * strides of 0 made it cheap).
+ */
+static int span_of(const posenc_tensor *t, int64_t *low, int64_t *high)
 {
-    int64_t bytes;
-    if (t->shape[d] <= 1)
+    int64_t size = posenc_dtype_size(t->dtype), count = t->shape[3], reach;
+    *low = 0;
+    if (count > MAX_SPAN / 4)
         return 0;
-    if (__builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &bytes) ||
-        __builtin_mul_overflow(bytes, posenc_dtype_size(t->dtype), &bytes) || bytes > MAX_SPAN ||
-        bytes < -MAX_SPAN) {
-        *fits = 0;
-        return 0;
-    }
-    return bytes;
-}
-
-/* Where a view begins and ends, in bytes from data. */
-struct span {
-    int64_t low, high;
-};
-
-static struct span span_of(const posenc_tensor *t, int *fits)
-{
-    struct span s = {0, t->shape[3] * posenc_dtype_size(t->dtype)};
+    *high = count * size;
     for (int d = 0; d < 3; d++) {
-        int64_t r = reach(t, d, fits);
-        if (r < 0)
-            s.low += r;
-        else
-            s.high += r;
+        if (t->shape[d] == 1)
+            continue;
+        if (__builtin_mul_overflow(count, t->shape[d], &count) ||
+            __builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &reach) ||
+            reach > MAX_SPAN / 4 || reach < -MAX_SPAN / 4)
+            return 0;
+        *low += reach < 0 ? reach * size : 0;
+        *high += reach < 0 ? 0 : reach * size;
     }
-    return s;
+    return count <= MAX_SPAN / 4;
 }
 
-static int32_t check_memory(const posenc_tensor *t, const char *name, posenc_error *error)
+static int32_t fail_shape(const posenc_tensor *t, const char *name, posenc_error *error)
 {
-    uintptr_t data = (uintptr_t)t->data;
-    int fits = 1;
-    if (data % (uintptr_t)posenc_dtype_size(t->dtype))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s.data is not aligned to its elements of %d bytes", name,
-                           posenc_dtype_size(t->dtype));
-    struct span s = span_of(t, &fits);
-    if (!fits || (uint64_t)-s.low > data || (uint64_t)s.high > UINTPTR_MAX - data)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s: shape [%d, %d, %d, %d] with strides [%d, %d, %d] does not fit the "
-                           "address space",
-                           name, t->shape[0], t->shape[1], t->shape[2], t->shape[3], t->stride[0],
-                           t->stride[1], t->stride[2]);
-    return POSENC_OK;
+    for (int d = 0; d < 4; d++)
+        if (t->shape[d] < (d == 3))
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be >= %d",
+                               name, (int64_t)d, t->shape[d], (int64_t)(d == 3));
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "%s.stride[3] is %d: channels must lie side by side (1)", name, t->stride[3]);
 }
 
-/* Contiguous or not, a count of elements beyond this cannot be meant. */
-static int count_overflows(const posenc_tensor *t)
+static int32_t fail_span(const posenc_tensor *t, const char *name, posenc_error *error)
 {
-    int64_t n = t->shape[3];
-    for (int d = 0; d < 3; d++)
-        if (__builtin_mul_overflow(n, t->shape[d], &n))
-            return 1;
-    return n > MAX_SPAN / 4;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "%s: shape [%d, %d, %d, %d] with strides [%d, %d, %d] does not fit the "
+                       "address space",
+                       name, t->shape[0], t->shape[1], t->shape[2], t->shape[3], t->stride[0],
+                       t->stride[1], t->stride[2]);
 }
 
-int32_t posenc_tensor_check(const posenc_tensor *t, const char *name, posenc_error *error)
+int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                          posenc_error *error)
 {
+    int64_t low, high;
     if (!t)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL", name);
     if (t->dtype < POSENC_F32 || t->dtype > POSENC_BF16)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.dtype is %d: must be POSENC_F32, POSENC_F16 or POSENC_BF16", name,
                            (int64_t)t->dtype);
-    for (int d = 0; d < 4; d++)
-        if (t->shape[d] < (d == 3))
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be >= %d",
-                               name, (int64_t)d, t->shape[d], (int64_t)(d == 3));
-    if (t->shape[3] > 1 && t->stride[3] != 1)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s.stride[3] is %d: channels must lie side by side (1)", name,
-                           t->stride[3]);
-    if (count_overflows(t))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s.shape [%d, %d, %d, %d] has too many elements", name, t->shape[0],
-                           t->shape[1], t->shape[2], t->shape[3]);
+    if (t->shape[0] < 0 || t->shape[1] < 0 || t->shape[2] < 0 || t->shape[3] < 1 ||
+        (t->stride[3] != 1 && t->shape[3] > 1))
+        return fail_shape(t, name, error);
+    *view = (struct posenc_view){t, name, 0, 0};
     if (posenc_tensor_is_empty(t))
         return POSENC_OK;
-    if (!t->data)
+    if (!span_of(t, &low, &high))
+        return fail_span(t, name, error);
+    uintptr_t data = (uintptr_t)t->data;
+    if (!data)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.data is NULL", name);
-    return check_memory(t, name, error);
+    if (data & (uintptr_t)(posenc_dtype_size(t->dtype) - 1))
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s.data is not aligned to its elements of %d bytes", name,
+                           posenc_dtype_size(t->dtype));
+    if ((uint64_t)-low > data || (uint64_t)high > UINTPTR_MAX - data)
+        return fail_span(t, name, error);
+    view->begin = data - (uintptr_t)-low;
+    view->end = data + (uintptr_t)high;
+    return POSENC_OK;
+}
+
+int32_t posenc_tensor_check(const posenc_tensor *t, const char *name, posenc_error *error)
+{
+    struct posenc_view view;
+    return posenc_view_check(&view, t, name, error);
 }
 
 int posenc_views_equal(const posenc_tensor *a, const posenc_tensor *b)
@@ -187,13 +182,7 @@ static int find(struct search *s, int k, int64_t distance, int nonzero)
 
 int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b)
 {
-    int fits = 1;
     if (posenc_tensor_is_empty(a) || posenc_tensor_is_empty(b))
-        return 0;
-    struct span sa = span_of(a, &fits), sb = span_of(b, &fits);
-    uintptr_t pa = (uintptr_t)a->data, pb = (uintptr_t)b->data;
-    if (pa + (uintptr_t)sa.high <= pb + (uintptr_t)sb.low ||
-        pb + (uintptr_t)sb.high <= pa + (uintptr_t)sa.low)
         return 0;
     int64_t a_size = posenc_dtype_size(a->dtype), b_size = posenc_dtype_size(b->dtype);
     struct search s = {.a_bytes = a->shape[3] * a_size, .b_bytes = b->shape[3] * b_size,
@@ -204,12 +193,32 @@ int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b)
         if (b->shape[d] > 1 && b->stride[d])
             add_term(&s, -b->stride[d] * b_size, 0, b->shape[d] - 1);
     }
-    return find(&s, 0, (int64_t)(pa - pb), 0);
+    return find(&s, 0, (int64_t)((uintptr_t)a->data - (uintptr_t)b->data), 0);
+}
+
+/* The usual view: each stride steps over all that the smaller ones reach. In elements. */
+static int is_nested(const posenc_tensor *t)
+{
+    int64_t inner = t->shape[3], done = 0;
+    for (int level = 0; level < 3; level++) {
+        int least = -1;
+        for (int d = 0; d < 3; d++)
+            if (t->shape[d] > 1 && !(done >> d & 1) &&
+                (least < 0 || llabs(t->stride[d]) < llabs(t->stride[least])))
+                least = d;
+        if (least < 0)
+            return 1;
+        if (llabs(t->stride[least]) < inner)
+            return 0;
+        inner += (t->shape[least] - 1) * llabs(t->stride[least]);
+        done |= 1 << least;
+    }
+    return 1;
 }
 
 int posenc_view_self_overlaps(const posenc_tensor *t)
 {
-    if (posenc_tensor_is_empty(t))
+    if (posenc_tensor_is_empty(t) || is_nested(t))
         return 0;
     int64_t size = posenc_dtype_size(t->dtype), bytes = t->shape[3] * size;
     struct search s = {.a_bytes = bytes, .b_bytes = bytes, .allow_zero = 0, .budget = 10000};
@@ -223,25 +232,25 @@ int posenc_view_self_overlaps(const posenc_tensor *t)
         if (s.count == before) /* two dimensions with one stride reach the same element */
             return 1;
     }
-    return s.count > 0 && find(&s, 0, 0, 0);
+    return find(&s, 0, 0, 0);
 }
 
-int32_t posenc_output_check(const posenc_tensor *t, const char *name, posenc_error *error)
+int32_t posenc_writable_check(const struct posenc_view *view, posenc_error *error)
 {
-    int32_t status = posenc_tensor_check(t, name, error);
-    if (status == POSENC_OK && posenc_view_self_overlaps(t))
-        return posenc_fail(error, POSENC_ERROR_OVERLAP,
-                           "%s: elements of shape [%d, %d, %d, %d] with strides [%d, %d, %d] share "
-                           "memory, so the view cannot be written",
-                           name, t->shape[0], t->shape[1], t->shape[2], t->shape[3], t->stride[0],
-                           t->stride[1], t->stride[2]);
-    return status;
+    const posenc_tensor *t = view->tensor;
+    if (!posenc_view_self_overlaps(t))
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_OVERLAP,
+                       "%s: elements of shape [%d, %d, %d, %d] with strides [%d, %d, %d] share "
+                       "memory, so the view cannot be written",
+                       view->name, t->shape[0], t->shape[1], t->shape[2], t->shape[3], t->stride[0],
+                       t->stride[1], t->stride[2]);
 }
 
-int32_t posenc_disjoint_check(const posenc_tensor *a, const char *a_name, const posenc_tensor *b,
-                              const char *b_name, posenc_error *error)
+int32_t posenc_overlap_error(const struct posenc_view *a, const struct posenc_view *b,
+                             posenc_error *error)
 {
-    if (a && b && posenc_views_overlap(a, b))
-        return posenc_fail(error, POSENC_ERROR_OVERLAP, "%s and %s share memory", a_name, b_name);
-    return POSENC_OK;
+    if (!posenc_views_overlap(a->tensor, b->tensor))
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_OVERLAP, "%s and %s share memory", a->name, b->name);
 }

@@ -23,7 +23,18 @@ static inline int posenc_tensor_is_empty(const posenc_tensor *t)
  */
 int32_t posenc_tensor_check(const posenc_tensor *t, const char *name, posenc_error *error);
 
-/* The rest is for views that have passed posenc_tensor_check. */
+/* A checked view with the addresses between which all its elements lie. */
+struct posenc_view {
+    const posenc_tensor *tensor;
+    const char *name;
+    uintptr_t begin, end;
+};
+
+/* posenc_tensor_check, keeping what it finds. */
+int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                          posenc_error *error);
+
+/* The rest is for views that have passed one of the two. */
 
 /* 1 if both describe the same elements in the same order (strides of single elements aside). */
 int posenc_views_equal(const posenc_tensor *a, const posenc_tensor *b);
@@ -35,11 +46,20 @@ int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b);
 /* 1 if two elements of the view share a byte: such a view cannot be written to. */
 int posenc_view_self_overlaps(const posenc_tensor *t);
 
-/* Checks a view that will be written: posenc_tensor_check, and no overlap with itself. */
-int32_t posenc_output_check(const posenc_tensor *t, const char *name, posenc_error *error);
+/* Fails with POSENC_ERROR_OVERLAP if the view cannot be written because it overlaps itself. */
+int32_t posenc_writable_check(const struct posenc_view *view, posenc_error *error);
 
-/* Fails with POSENC_ERROR_OVERLAP if a and b (either may be NULL) share memory. */
-int32_t posenc_disjoint_check(const posenc_tensor *a, const char *a_name, const posenc_tensor *b,
-                              const char *b_name, posenc_error *error);
+/* Fails with POSENC_ERROR_OVERLAP if a and b share memory. Almost always two ranges of addresses lie
+ * apart and that is all there is to it. */
+int32_t posenc_overlap_error(const struct posenc_view *a, const struct posenc_view *b,
+                             posenc_error *error);
+
+static inline int32_t posenc_disjoint_check(const struct posenc_view *a, const struct posenc_view *b,
+                                            posenc_error *error)
+{
+    if (a->end <= b->begin || b->end <= a->begin)
+        return POSENC_OK;
+    return posenc_overlap_error(a, b, error);
+}
 
 #endif
