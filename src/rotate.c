@@ -38,7 +38,8 @@ static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_
                                out_name);
         return POSENC_OK;
     }
-    int32_t status = posenc_view_check(&s->in_view, in, in_name, error);
+    int plain = posenc_view_is_plain(&s->in_view, in, in_name);
+    int32_t status = plain ? POSENC_OK : posenc_view_check(&s->in_view, in, in_name, error);
     if (status)
         return status;
     s->out_view = s->in_view;
@@ -48,7 +49,9 @@ static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_
                            in_name, in->shape[3], (int64_t)plan->head_dim, (int64_t)plan->rotary_dim);
     if (out && out != in)
         status = check_output(s, out, out_name, error);
-    return status ? status : posenc_writable_check(&s->out_view, error);
+    if (status || (plain && s->out == s->in))
+        return status;
+    return posenc_writable_check(&s->out_view, error);
 }
 
 /* What is written must not be read or written through the other tensor. */
@@ -236,7 +239,9 @@ static int32_t check_rows(const posenc_plan *plan, const struct side side[2],
                           const posenc_tensor *rows, posenc_error *error)
 {
     struct posenc_view view;
-    int32_t status = posenc_view_check(&view, rows, "rows", error);
+    int32_t status = posenc_view_is_plain(&view, rows, "rows")
+                         ? POSENC_OK
+                         : posenc_view_check(&view, rows, "rows", error);
     if (status)
         return status;
     if (rows->dtype != POSENC_F32 || rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim)

@@ -190,10 +190,15 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
 
 /* The instances: whole names, so that a debugger and grep find them. */
 #define ROTATE(layout, from, to)                                                               \
+    static __attribute__((noinline)) void rotate_ahead_##layout##_##from##_##to(               \
+        const struct posenc_rotate_job *job)                                                   \
+    {                                                                                          \
+        rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 1);                    \
+    }                                                                                          \
     static void rotate_##layout##_##from##_##to(const struct posenc_rotate_job *job)           \
     {                                                                                          \
         if (job->ahead)                                                                        \
-            rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 1);                \
+            rotate_ahead_##layout##_##from##_##to(job);                                        \
         else                                                                                   \
             rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 0);                \
     }
