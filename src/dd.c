@@ -31,8 +31,8 @@ static double power(double a, int32_t n)
 }
 
 /*
- * A number just below base^(-1/n). The mantissa m gives log2(m) <= m - 1 + 0.0861, and the tangent at
- * 0 gives 2^-f >= 1 - f ln 2; both are rounded to the safe side.
+ * A number just below base^(-1/n). The mantissa m gives log2(m) <= m - 1 + 0.0861, and the tangent
+ * at 0 gives 2^-f >= 1 - f ln 2; both are rounded to the safe side.
  */
 static double below_inverse_root(double base, int32_t n)
 {
@@ -66,8 +66,8 @@ posenc_dd posenc_dd_inverse_root(double base, int32_t n)
 }
 
 /*
- * ln(m 2^k) = k ln 2 + 2 atanh(z), z = (m - 1) / (m + 1), with m in [0.71, 1.42): z^2 < 0.0303, so the
- * series z + z^3/3 + ... is cut below 2^-110 of its sum after z^45.
+ * ln(m 2^k) = k ln 2 + 2 atanh(z), z = (m - 1) / (m + 1), with m in [0.71, 1.42): z^2 < 0.0303, so
+ * the series z + z^3/3 + ... is cut below 2^-110 of its sum after z^45.
  */
 posenc_dd posenc_dd_log(double x)
 {
@@ -118,8 +118,8 @@ double posenc_dd_floor(posenc_dd x)
 }
 
 /*
- * The multiple of `quantum`, a power of two, nearest to 0 < x <= 2^52 quantum. Where hi is a tie, lo
- * decides; rounding hi alone would round twice.
+ * The multiple of `quantum`, a power of two, nearest to 0 < x <= 2^52 quantum. Where hi is a tie,
+ * lo decides; rounding hi alone would round twice.
  */
 static double round_to(posenc_dd x, double quantum)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Double-double arithmetic, about 2^-104 of relative error, from + - x / alone: one result anywhere. */
+/* Double-double arithmetic, relative error near 2^-104, from + - x / alone: one result anywhere. */
 #ifndef POSENC_DD_H
 #define POSENC_DD_H
 
@@ -7,8 +7,8 @@
 
 /*
  * The value hi + lo, where hi is the double nearest to it. Error-free transformations after Dekker,
- * "A floating-point technique for extending the available precision" (1971). Neither fma nor libm is
- * used: the first is not on every machine, the second differs between them. Contraction must be off.
+ * "A floating-point technique for extending the available precision" (1971). Neither fma nor libm
+ * is used: not every machine has the first, and the second differs. Contraction must be off.
  * Magnitudes beyond 2^995 overflow in split: callers scale by powers of two first.
  */
 typedef struct posenc_dd {

@@ -5,8 +5,11 @@
 #include "dd.h"
 
 static const posenc_dd ONE = {1.0, 0.0};
+
 static const posenc_dd TWO_PI = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
+
 static const posenc_dd LN_TWO_PI = {0x1.d67f1c864beb5p+0, -0x1.65b5a1b7ff5dfp-54};
+
 static const double PI = 0x1.921fb54442d18p+1;
 
 /* What the pairs of a plan share. YARN: the range of the ramp. LLAMA3: low, high and L0, scaled. */
@@ -36,26 +39,13 @@ typedef struct scaling_rule {
     double (*attention)(const posenc_rope_params *params);
 } scaling_rule;
 
-/* ---------------------------------------------------------------------------------------------- */
-
-/*
- * w / (a b). Quotients of two doubles, such as 1 / s of pair 0, can lie closer to a midpoint than
- * double-doubles resolve; there the first quotient is IEEE's and only a rest is added to it.
- */
+/* w / (a b), brought into range first: a and b may be any positive doubles. */
 static double quotient(posenc_dd w, double a, double b)
 {
     int32_t a_exponent, b_exponent;
     posenc_dd divisor = posenc_dd_product(posenc_dd_mantissa(a, &a_exponent),
                                           posenc_dd_mantissa(b, &b_exponent));
-    posenc_dd q;
-    if (w.lo == 0.0 && divisor.lo == 0.0) {
-        q.hi = w.hi / divisor.hi;
-        posenc_dd p = posenc_dd_product(q.hi, divisor.hi);
-        q.lo = ((w.hi - p.hi) - p.lo) / divisor.hi;
-    } else {
-        q = posenc_dd_div(w, divisor);
-    }
-    return posenc_dd_round_scaled(q, -a_exponent - b_exponent);
+    return posenc_dd_round_scaled(posenc_dd_div(w, divisor), -a_exponent - b_exponent);
 }
 
 /*
@@ -89,8 +79,6 @@ static float none_hf(const hf_context *context, int32_t pair, float power)
     return 1.0f / power;
 }
 
-/* ---------------------------------------------------------------------------------------------- */
-
 static double linear_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
     return quotient(w, divisor_of(context->params, pair), context->params->factor);
@@ -101,8 +89,6 @@ static float linear_hf(const hf_context *context, int32_t pair, float power)
     (void)pair;
     return 1.0f / power / (float)context->params->factor;
 }
-
-/* ---------------------------------------------------------------------------------------------- */
 
 /*
  * The rule compares and blends L0 w / 2 pi with low and high. It stays the same when all three are
@@ -164,8 +150,6 @@ static float llama3_hf(const hf_context *context, int32_t pair, float power)
     return (1.0f - t) * scaled / factor + t * scaled;
 }
 
-/* ---------------------------------------------------------------------------------------------- */
-
 /* c(n) = r ln(L0 / (2 pi n)) / (2 ln base): the pair that turns n times in the original context. */
 static posenc_dd yarn_pair(const posenc_rope_params *p, double turns)
 {
@@ -193,7 +177,7 @@ static void yarn_exact_prepare(exact_context *context)
     context->high = high;
 }
 
-/* low may exceed high, where L0 is far from what base can span: the formula is followed all the same. */
+/* low may exceed high, where L0 is far from what base spans: the formula is followed even so. */
 static double yarn_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
     posenc_dd i = posenc_dd_from((double)pair);
@@ -257,8 +241,6 @@ static double yarn_attention(const posenc_rope_params *p)
     return yarn_magnitude(p->factor, 1.0).hi;
 }
 
-/* ---------------------------------------------------------------------------------------------- */
-
 static const scaling_rule RULES[] = {
     [POSENC_SCALING_NONE] = {NULL, none_exact, NULL, none_hf, NULL},
     [POSENC_SCALING_LINEAR] = {NULL, linear_exact, NULL, linear_hf, NULL},
@@ -283,7 +265,10 @@ void posenc_frequencies(const posenc_rope_params *params, double *inv_freq)
     posenc_dd root = posenc_dd_inverse_root(params->base, pairs);
     for (int32_t i = 0; i < pairs; i++) {
         posenc_dd w = posenc_dd_power(root, i);
-        /* The root of a power of two leaves a rest of 2^-100 on powers that are exact doubles. */
+        /*
+         * Where base is a power of two, w may be an exact double with a rest of rounding errors,
+         * below 2^-91 for all widths. It must go: a quotient by s can lie 2^-107 from a tie.
+         */
         if (w.lo < 0x1p-88 * w.hi && w.lo > -0x1p-88 * w.hi) {
             w.lo = 0.0;
         }
