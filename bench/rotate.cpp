@@ -125,24 +125,47 @@ void head_width(benchmark::State &state, int32_t isa, int32_t layout, int64_t wi
         [&] { own(); }, [&] { reference(); });
 }
 
+/* What posenc_rotate hands to its kernel for a contiguous tensor in place. */
+posenc_rotate_job job_of(const posenc_tensor &tensor, const row_buffer &rows) {
+    posenc_rotate_job job = {};
+    job.src = job.dst = tensor.data;
+    job.src_token = job.dst_token = tensor.stride[1];
+    job.src_head = job.dst_head = tensor.stride[2];
+    job.tokens = static_cast<size_t>(tensor.shape[1]);
+    job.heads = static_cast<size_t>(tensor.shape[2]);
+    job.pairs = job.partner = static_cast<size_t>(tensor.shape[3] / 2);
+    job.cos = rows.memory.as<float>();
+    job.sin = job.cos + job.pairs;
+    job.row_stride = tensor.shape[3];
+    return job;
+}
+
+posenc_rotate_kernel *kernel_of(int32_t isa, int32_t layout, int32_t dtype) {
+    return posenc_kernels_get(isa)->rotate[layout - 1][dtype - 1][dtype - 1];
+}
+
+/* The kernel without the call around it: what L1 rows lose to their checks. */
+void bare_kernel(benchmark::State &state, int32_t isa, int32_t layout, int32_t dtype) {
+    const shape of = model_shape(1);
+    const plan_pointer plan = make_plan(isa, layout, of.width);
+    const row_buffer rows(plan.get(), 1, dtype);
+    qk data(of, dtype, 1);
+    const posenc_rotate_job q = job_of(data.q, rows), k = job_of(data.k, rows);
+    posenc_rotate_kernel *const kernel = kernel_of(isa, layout, dtype);
+    against_limit(state, data, 1, [&] {
+        kernel(&q);
+        kernel(&k);
+    });
+}
+
 /* One token, one head of 128: the whole call with its checks against the kernel that it calls. */
 void call_overhead(benchmark::State &state, int32_t isa, int32_t layout) {
     const shape of = {1, 1, 0, 128};
     const plan_pointer plan = make_plan(isa, layout, of.width);
     const row_buffer rows(plan.get(), 1, POSENC_F32);
     qk data(of, POSENC_F32, 1);
-    const size_t pairs = static_cast<size_t>(of.width / 2);
-
-    posenc_rotate_job job = {};
-    job.src = job.dst = data.q.data;
-    job.src_token = job.dst_token = job.src_head = job.dst_head = of.width;
-    job.cos = rows.memory.as<float>();
-    job.sin = job.cos + pairs;
-    job.row_stride = of.width;
-    job.tokens = job.heads = 1;
-    job.pairs = job.partner = pairs;
-    posenc_rotate_kernel *const kernel = posenc_kernels_get(isa)->rotate[layout - 1][0][0];
-
+    const posenc_rotate_job job = job_of(data.q, rows);
+    posenc_rotate_kernel *const kernel = kernel_of(isa, layout, POSENC_F32);
     posenc_error error = {};
     compare(
         state,
@@ -186,6 +209,8 @@ void add_rotation() {
             for (const state_of_memory &where : memory_states)
                 add("rotate/" + dtype_name(dtype) + end + "/" + where.name,
                     [=](benchmark::State &s) { rotate_in_place(s, isa, layout, dtype, where); });
+            add("kernel/" + dtype_name(dtype) + end + "/L1",
+                [=](benchmark::State &s) { bare_kernel(s, isa, layout, dtype); });
         });
     for_each_kernel([](int32_t isa, int32_t layout, const std::string &end) {
         add("rope/f32" + end + "/512",
