@@ -37,7 +37,8 @@ struct run_check {
     double row_error;       /* in units of 2^-24, where it is the largest share of: */
     double row_bound;       /* what promise 1 allows there */
     double rotation_error;  /* largest, as a share of its own bound */
-    double attention_error; /* largest, as a share of its own bound */
+    double attention_error; /* in units of 2^-24 for values below 1, the largest share of: */
+    double attention_bound; /* what float32 may cost there */
     int isa_rows[RUN_ISAS], isa_rotation[RUN_ISAS], isa_attention[RUN_ISAS]; /* 1: scalar's bits */
 };
 
@@ -72,6 +73,9 @@ int run_set_up(struct run *run);
 void run_tear_down(struct run *run);
 int run_check(struct run *run);
 int run_measure(struct run *run);
+
+/* Notes `error` if it is the largest share of its bound so far; a NaN is, and stays. */
+void run_note_error(double *worst, double *worst_bound, double error, double bound);
 
 /* The attention of a sample, as part of run_check. */
 int run_check_attention(struct run *run, const struct run_set *set);

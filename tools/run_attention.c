@@ -72,8 +72,9 @@ static long double dot(const float *a, const float *b, int64_t count)
     return sum;
 }
 
-/* The largest error of one query row against softmax in long double. */
-static double row_error(const struct sample *s, int64_t query, int64_t head)
+/* Notes the errors of one query row against softmax in long double. */
+static void note_row(struct run_check *check, const struct sample *s, int64_t query, int64_t head,
+                     double bound)
 {
     int64_t d = s->rq.shape[3], heads = s->k.shape[2], kv = head / (s->q.shape[2] / heads);
     int64_t visible = s->k.shape[1] - s->q.shape[1] + query + 1;
@@ -87,16 +88,13 @@ static double row_error(const struct sample *s, int64_t query, int64_t head)
     }
     for (int64_t j = 0; j < visible; j++)
         sum += weight[j] = expl(weight[j] - most);
-    double worst = 0;
     for (int64_t c = 0; c < d; c++) {
         long double truth = 0;
         for (int64_t j = 0; j < visible; j++)
             truth += weight[j] * v[j * heads * d + c];
-        double error = (double)fabsl(out[c] - truth / sum);
-        if (!(error <= worst))
-            worst = error;
+        run_note_error(&check->attention_error, &check->attention_bound,
+                       (double)fabsl(out[c] - truth / sum) * 0x1p24, bound);
     }
-    return worst;
 }
 
 /*
@@ -108,7 +106,7 @@ static double error_bound(const struct sample *s, double factor)
 {
     double d = (double)s->q.shape[3], keys = (double)s->k.shape[1];
     double score = 2 * d * fabs(s->params.scale) * fmax(1, factor * factor);
-    return 0x1p-24 * (4 * (d / 16 + 6) * score + 4 * score + 40 + keys / 4);
+    return 4 * (d / 16 + 6) * score + 4 * score + 40 + keys / 4;
 }
 
 int run_check_attention(struct run *run, const struct run_set *set)
@@ -123,11 +121,8 @@ int run_check_attention(struct run *run, const struct run_set *set)
     }
     int64_t step = s.q.shape[1] > TRUE_QUERIES ? s.q.shape[1] / TRUE_QUERIES : 1;
     for (int64_t query = s.q.shape[1] - 1; query >= 0 && !code; query -= step)
-        for (int64_t head = 0; head < s.q.shape[2]; head++) {
-            double error = row_error(&s, query, head) / error_bound(&s, set->attention_factor);
-            if (!(error <= run->check.attention_error))
-                run->check.attention_error = error;
-        }
+        for (int64_t head = 0; head < s.q.shape[2]; head++)
+            note_row(&run->check, &s, query, head, error_bound(&s, set->attention_factor));
     posenc_tensor *all[] = {&s.q, &s.k, &s.v, &s.rq, &s.rk, &s.scalar, &s.out};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]->data);

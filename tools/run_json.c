@@ -85,12 +85,14 @@ static void print_check(const struct run *run)
     print_real(c->row_error);
     printf(", \"row_bound\": ");
     print_real(c->row_bound);
-    printf(", \"row_unit\": ");
+    printf(", \"error_unit\": ");
     print_real(0x1p-24);
     printf(",\n    \"rotation_error_of_bound\": ");
     print_real(c->rotation_error);
-    printf(", \"attention_error_of_bound\": ");
+    printf(", \"attention_error\": ");
     print_real(c->attention_error);
+    printf(", \"attention_bound\": ");
+    print_real(c->attention_bound);
     printf(", \"isas_equal\": %s},\n", run_isas_equal(run) ? "true" : "false");
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Shared machines drift by more than the differences to be seen, so each round compares its own
  * samples and the median is taken over these ratios. */
@@ -54,13 +55,21 @@ static void pass(const struct run *run, const struct competitor *c)
     }
 }
 
+/* Time that this thread has computed: what others do with the processor meanwhile is not ours. */
+static double thread_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Seconds of one pass, averaged over the competitor's repeats. */
 static double sample(const struct run *run, const struct competitor *c)
 {
-    double start = run_now();
+    double start = thread_now();
     for (int64_t r = 0; r < c->repeats; r++)
         pass(run, c);
-    return (run_now() - start) / (double)c->repeats;
+    return (thread_now() - start) / (double)c->repeats;
 }
 
 /* Warms up, and finds how many passes make a sample that the clock can tell. Returns its seconds.
@@ -134,10 +143,10 @@ static void measure_rows(struct run *run)
     posenc_positions positions;
     posenc_positions_start(&positions, run->options.start);
     for (int r = 0; r < 5; r++) {
-        double start = run_now();
+        double start = thread_now();
         for (int32_t s = 0; s < run->num_sets; s++)
             posenc_rows(run->sets[s].plan[isa], &positions, &run->sets[s].rows, NULL);
-        double seconds = run_now() - start;
+        double seconds = thread_now() - start;
         if (seconds < best)
             best = seconds;
     }
@@ -161,19 +170,15 @@ int run_measure(struct run *run)
         c[count++].isa = i;
     run->rounds = measure_rounds(run, c, count);
 
-    double limit[RUN_MAX_ROUNDS];
-    for (int r = 0; r < run->rounds; r++) {
-        limit[r] = c[0].seconds[r];
-        for (int t = 1; t < run->touches; t++)
-            if (c[t].seconds[r] < limit[r])
-                limit[r] = c[t].seconds[r];
-    }
+    /* The limit is the touch kernel that is the fastest by its median; a minimum in each round
+     * would be one of noise. */
     for (int t = 0; t < run->touches; t++) {
         run->touch[t].name = names[t];
-        summarise(&run->touch[t], &c[t], limit, run->rounds);
-        if (run->touch[t].ratio > run->touch[run->limit].ratio)
+        summarise(&run->touch[t], &c[t], c[t].seconds, run->rounds);
+        if (run->touch[t].seconds < run->touch[run->limit].seconds)
             run->limit = t;
     }
+    const double *limit = c[run->limit].seconds;
     for (int n = run->touches; n < count; n++) {
         run->result[c[n].isa].name = posenc_isa_name(run->isa[c[n].isa]);
         summarise(&run->result[c[n].isa], &c[n], limit, run->rounds);

@@ -45,6 +45,51 @@ static void print_set(const struct run *run, const struct run_set *set)
     print_scaling(&set->params, set->attention_factor);
 }
 
+/* Words of `text` in lines of at most 80 columns, all but the first one indented by 12. */
+static void print_wrapped(const char *text)
+{
+    int column = 12;
+    while (*text) {
+        int word = (int)strcspn(text, " ");
+        if (column > 12 && column + 1 + word > 80) {
+            printf("\n            ");
+            column = 12;
+        } else if (column > 12) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", word, text);
+        column += word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    putchar('\n');
+}
+
+/* The keys that were assumed, and the warnings in full. */
+static void print_notes(const struct run *run)
+{
+    const posenc_contract_facts *f = &run->model.facts;
+    posenc_contract_note note = {.struct_size = sizeof note};
+    char text[1024] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < f->num_assumed && used < sizeof text; i++)
+        if (!posenc_contract_get_assumed(run->model.contract, i, &note, NULL))
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s = %s", i ? ", " : "",
+                                     note.key, note.value);
+    if (*text) {
+        printf("  %-9s ", "assumed");
+        print_wrapped(text);
+    }
+    for (int32_t i = 0; i < f->num_warnings; i++) {
+        if (posenc_contract_get_warning(run->model.contract, i, &note, NULL))
+            continue;
+        snprintf(text, sizeof text, "%s: %s", note.key, note.text);
+        printf("  %-9s ", "warning");
+        print_wrapped(text);
+    }
+}
+
 static void print_contract(const struct run *run)
 {
     const posenc_contract_facts *f = &run->model.facts;
@@ -64,24 +109,27 @@ static void print_contract(const struct run *run)
                f->max_position_key ? f->max_position_key : "?");
     printf("  %-9s scale %.9g (%s)\n", "softmax", f->softmax_scale,
            f->softmax_rule ? f->softmax_rule : "?");
-    if (f->num_assumed || f->num_warnings)
-        printf("  %-9s %d assumed, %d warnings: see posenc inspect\n", "notes", (int)f->num_assumed,
-               (int)f->num_warnings);
+    if (f->sliding_window > 0)
+        printf("  %-9s %lld tokens, on the layers that slide\n", "window",
+               (long long)f->sliding_window);
+    print_notes(run);
 }
 
 static void print_step(const struct run *run)
 {
     const struct run_options *o = &run->options;
-    printf("\nstep\n  %lld token%s at %lld..%lld, %lld layers", (long long)o->tokens,
-           o->tokens == 1 ? "" : "s", (long long)o->start, (long long)(o->start + o->tokens - 1),
-           (long long)run->num_layers);
+    printf("\nstep\n  %lld token%s at %lld", (long long)o->tokens, o->tokens == 1 ? "" : "s",
+           (long long)o->start);
+    if (o->tokens > 1)
+        printf("..%lld", (long long)(o->start + o->tokens - 1));
+    printf(", %lld layer%s", (long long)run->num_layers, run->num_layers == 1 ? "" : "s");
     if (run->rotated_layers < run->num_layers)
         printf(" (%lld rotated)", (long long)run->rotated_layers);
     printf(", %s, ", tool_dtype_name(o->dtype));
     double bytes = run->bytes / 2;
     printf(bytes < 0x1p20 ? "%.1f KiB" : "%.1f MiB", bytes * (bytes < 0x1p20 ? 0x1p-10 : 0x1p-20));
-    printf(" of Q and K to rotate\n  rows made once for all layers: %.3f ms\n",
-           1e3 * run->rows_seconds);
+    printf(" of Q and K to rotate\n  cosine and sine made once for all layers: %.3g us\n",
+           1e6 * run->rows_seconds);
 }
 
 static const char *verdict(int good)
@@ -106,13 +154,16 @@ static void list_isas(const struct run *run, int differing)
 static void print_check(const struct run *run)
 {
     const struct run_check *c = &run->check;
-    int equal = run_isas_equal(run);
+    int equal = run_isas_equal(run), good;
     printf("\n%s rows       off by %.4f x 2^-24 at most, %.3f allowed\n",
            verdict(c->row_error <= c->row_bound), c->row_error, c->row_bound);
     printf("%s rotation   off by %.3f of its bound at most\n", verdict(c->rotation_error <= 1),
            c->rotation_error);
-    printf("%s attention  off by %.3f of its bound at most\n", verdict(c->attention_error <= 1),
-           c->attention_error);
+    good = c->attention_error <= c->attention_bound;
+    printf("%s attention  off by %.2f x 2^-24 at most", verdict(good), c->attention_error);
+    if (!good)
+        printf(", %.0f allowed", c->attention_bound);
+    printf("\n");
     printf("%s ISAs       ", verdict(equal));
     if (run->isas == 1) {
         printf("only scalar here\n");
@@ -145,8 +196,9 @@ void run_print(const struct run *run)
     const struct run_result *limit = &run->touch[run->limit];
     snprintf(remark, sizeof remark, "   the same bytes touched (%s)", limit->name);
     print_line(run, "limit", ' ', limit->seconds, limit->ratio, remark);
-    printf("\n  one thread; tokens through one layer; medians of %d interleaved rounds;\n"
-           "  * is what this machine uses unless told otherwise\n",
+    printf("\n  one thread, its CPU time; tokens through one layer; medians of %d interleaved\n  "
+           "rounds; "
+           "* is what this machine uses unless told otherwise\n",
            run->rounds);
     if (run->result[chosen].ratio > 1.02)
         printf("  above 1: the kernel fetches ahead, the plain pass over the bytes does not\n");
