@@ -16,8 +16,9 @@ static const struct tool_option options[] = {
 
 static const struct tool_usage usage = {
     "inspect [--json] [--lengths N,N..] [--set ID] MODEL",
-    "Shows the position contract of a model: scheme, frequencies, layers, limits, what had to be\n"
-    "assumed and what to watch. MODEL is a config.json, a folder with one, or - (stdin).",
+    "Shows the position contract of a model: scheme, frequencies, layers, limits,\n"
+    "what had to be assumed and what to watch. MODEL is a config.json, a folder with\n"
+    "one, or - (stdin).",
     options, NULL, "posenc inspect --json config.json"};
 
 /* No scheme that is supported yet depends on the length; the list is checked all the same. */

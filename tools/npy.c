@@ -149,7 +149,7 @@ static int check_type(struct npy *array, const char *descr, char *why, size_t si
     snprintf(why, size, "element type is %.20s: %s", descr,
              descr[0] == '>'
                  ? "big-endian data are not read; save x.astype(x.dtype.newbyteorder('<'))"
-                 : "not read; convert the array to float32 ('<f4')");
+                 : "must be <f4, <f2 or <u2 (bf16); <i4 or <i8 for positions");
     return 0;
 }
 
