@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The command posenc from outside: attend, run, isa, help, wrong usage.
+
+usage: test_tools_run.py POSENC DATA-FOLDER GROUP...
+"""
+import json
+import os
+import re
+import sys
+import unittest
+
+import numpy as np
+
+from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE, bf16, lcg, rotated, widened
+
+COMMANDS = ["run", "inspect", "rotate", "attend", "isa"]
+LATER = ["diff", "fingerprint", "rows", "bands", "bias", "permute", "plot", "compare", "bench"]
+
+
+def config(name):
+    return os.path.join(DATA, "configs", name + ".json")
+
+
+def stored_attention():
+    with open(os.path.join(DATA, "attention.txt"), encoding="ascii") as file:
+        words = [word for line in file if not line.startswith("#") for word in line.split()]
+    arrays = {}
+    while words:
+        name, count = words[0], int(words[1])
+        arrays[name] = np.array(words[2:2 + count], np.float64)
+        words = words[2 + count:]
+    return arrays
+
+
+def attention(q, k, v, scale=None, causal=True):
+    """The formula in float64; [B, T, H, D]."""
+    q, k, v = (np.asarray(x, np.float64).transpose(0, 2, 1, 3) for x in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    score = q @ k.transpose(0, 1, 3, 2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if causal:
+        late = k.shape[2] - q.shape[2]
+        hidden = np.arange(k.shape[2]) > np.arange(q.shape[2])[:, None] + late
+        score = np.where(hidden, -np.inf, score)
+    weight = np.exp(score - np.max(np.where(np.isfinite(score), score, -1e30), -1, keepdims=True))
+    total = weight.sum(-1, keepdims=True)
+    return (weight @ v / np.where(total == 0, 1, total)).transpose(0, 2, 1, 3)
+
+
+class Attend(Case):
+    def setUp(self):
+        super().setUp()
+        stored = stored_attention()
+        self.stored = stored
+        self.q = stored["q"].reshape(1, 7, 4, 8).astype(np.float32)
+        self.k = stored["k"].reshape(1, 7, 2, 8).astype(np.float32)
+        self.v = stored["v"].reshape(1, 7, 2, 8).astype(np.float32)
+
+    def files(self, q, k, v):
+        return [self.save("q.npy", q), self.save("k.npy", k), self.save("v.npy", v),
+                self.path("out.npy")]
+
+    def attend(self, q, k, v, *options):
+        done = self.good("attend", *options, *self.files(q, k, v))
+        self.stderr = done.stderr.decode()
+        return np.load(self.path("out.npy"))
+
+    def test_stored_vectors(self):
+        rope = ["--rope", "8,layout=split_half"]
+        for name, options, queries in (
+                ("causal_gqa", ["--causal"], 7), ("full_gqa", [], 7),
+                ("causal_rope_split_half", ["--causal", *rope], 7),
+                ("causal_rope_adjacent", ["--causal", "--rope", "8,layout=adjacent"], 7),
+                ("causal_rope_split_half_offset1000", ["--causal", *rope, "--start", "1000"], 7),
+                ("decode_last2_rope_split_half", ["--causal", *rope], 2)):
+            got = self.attend(self.q[:, 7 - queries:], self.k, self.v, *options)
+            self.assertNear(got, self.stored[name].reshape(1, queries, 4, 8), 1e-6)
+
+    def test_decoding_equals_prefill(self):
+        whole = self.attend(self.q, self.k, self.v, "--causal", "--rope", "8", "--start", "50")
+        for i in range(7):
+            row = self.attend(self.q[:, i:i + 1], self.k[:, :i + 1], self.v[:, :i + 1], "--causal",
+                              "--rope", "8", "--start", "50")
+            self.assertEqual(row.tobytes(), whole[:, i:i + 1].tobytes())
+
+    def test_shapes_and_scale(self):
+        q, k, v = lcg(1, (2, 3, 6, 16)), lcg(2, (2, 5, 3, 16)), lcg(3, (2, 5, 3, 4))
+        for options, scale in (([], None), (["--scale", "0.5"], 0.5), (["--scale", "-2"], -2.0)):
+            self.assertNear(self.attend(q, k, v, "--causal", *options),
+                            attention(q, k, v, scale), 1e-6)
+        got = self.attend(q[0], k[0], v[0])
+        self.assertEqual(got.shape, (3, 6, 4))
+        self.assertNear(got[None], attention(q[:1], k[:1], v[:1], causal=False), 1e-6)
+
+    def test_queries_that_see_no_key(self):
+        got = self.attend(self.q[:, :3], self.k[:, :2], self.v[:, :2], "--causal")
+        self.assertEqual(set(got[:, 0].view(np.uint32).ravel()), {0})
+        self.assertNear(got, attention(self.q[:, :3], self.k[:, :2], self.v[:, :2]), 1e-6)
+
+    def test_dtypes(self):
+        half = [x.astype(np.float16) for x in (self.q, self.k, self.v)]
+        got = self.attend(*half, "--causal")
+        self.assertEqual(got.dtype, np.float16)
+        self.assertNear(got, attention(*half), 2.0**-11)
+        brain = [bf16(x) for x in (self.q, self.k, self.v)]
+        want = attention(*map(widened, brain))
+        got = self.attend(*brain, "--causal", "--in-dtype", "bf16")
+        self.assertEqual(got.dtype, np.uint16)
+        self.assertNear(widened(got), want, 2.0**-8)
+        got = self.attend(*brain, "--causal", "--in-dtype", "bf16", "--dtype", "f32")
+        self.assertNear(got, want, 1e-6)
+
+    def test_model(self):
+        q, k, v = lcg(1, (1, 3, 4, 192)), lcg(2, (1, 5, 2, 192)), lcg(3, (1, 5, 2, 8))
+        got = self.attend(q, k, v, "--causal", "--model", config("deepseek-r1"))
+        self.assertEqual(self.stderr.count("\n"), 1)
+        self.assertIn("scale 0.135233779", self.stderr)
+        self.good("rotate", "--model", config("deepseek-r1"), "--start", 2, self.path("q.npy"),
+                  self.path("q.npy"))
+        self.good("rotate", "--model", config("deepseek-r1"), self.path("k.npy"),
+                  self.path("k.npy"))
+        want = attention(np.load(self.path("q.npy")), np.load(self.path("k.npy")), v,
+                         0.13523377886088009)
+        self.assertNear(got, want, 1e-6)
+        self.attend(q, k, v, "--model", config("deepseek-r1"), "--scale", "0.25")
+        self.assertIn("scale 0.25 (--scale)", self.stderr)
+
+    def test_layers_without_rotation(self):
+        q, k, v = lcg(1, (1, 3, 4, 128)), lcg(2, (1, 5, 2, 128)), lcg(3, (1, 5, 2, 8))
+        got = self.attend(q, k, v, "--model", config("smollm3-3b"), "--layer", 3)
+        self.assertEqual(got.tobytes(), self.attend(q, k, v).tobytes())
+        self.bad(REFUSED, "layer 3 is not rotated", "rotate", "--model", config("smollm3-3b"),
+                 "--layer", 3, self.path("q.npy"), self.path("r.npy"))
+
+    def test_several_sets(self):
+        q, k, v = lcg(1, (1, 2, 2, 256)), lcg(2, (1, 2, 2, 256)), lcg(3, (1, 2, 2, 8))
+        words = ["attend", "--model", config("gemma3-12b"), *self.files(q, k, v)]
+        self.bad(REFUSED, ["global", "local", "--set"], *words)
+        results = set()
+        for option in (["--set", "global"], ["--set", "local"], ["--layer", 5], ["--layer", 4]):
+            self.good(*words, *option)
+            with open(self.path("out.npy"), "rb") as file:
+                results.add(file.read())
+        self.assertEqual(len(results), 2)
+        os.remove(self.path("out.npy"))
+        self.bad(REFUSED, ["local", "layer 5 uses global"], *words, "--set", "local", "--layer", 5)
+        self.bad(REFUSED, ["layer is 48", "below 48"], *words, "--layer", 48)
+
+    def test_windows_are_refused_where_they_hide_a_key(self):
+        q, v = np.ones((1, 1, 1, 256), np.float32), np.ones((1, 1025, 1, 2), np.float32)
+        k = np.ones((1, 1025, 1, 256), np.float32)
+        words = ["attend", "--model", config("gemma3-12b")]
+        self.bad(REFUSED, ["sliding_window is 1024", "1025 keys"], *words, "--set", "local",
+                 *self.files(q, k, v))
+        self.good(*words, "--set", "global", *self.files(q, k, v))
+        self.good(*words, "--set", "local", *self.files(q, k[:, 1:], v[:, 1:]))
+
+    def test_refusals(self):
+        files = self.files(self.q, self.k, self.v)
+        odd = self.files(self.q[:, :, :3], self.k, self.v)
+        self.bad(REFUSED, ["q.npy", "3"], "attend", *odd)
+        self.files(self.q, self.k, self.v)
+        for name, array in (("k", self.k[:, :6]), ("v", self.v[..., :1][:, :5]),
+                            ("k", self.k[..., :6]), ("q", self.q.astype(np.float64)),
+                            ("v", self.v[0, 0])):
+            good = np.load(self.path(name + ".npy"))
+            self.save(name + ".npy", array)
+            self.bad(REFUSED, name + ".npy", "attend", *files)
+            self.save(name + ".npy", good)
+        self.bad(SYSTEM, "none.npy", "attend", self.path("none.npy"), *files[1:])
+        self.bad(SYSTEM, "No space", "attend", *files[:3], "/dev/full")
+        for option in (["--window", "3"], ["--softcap", "5"], ["--sinks", "f"], ["--alibi"],
+                       ["--bias", "f"], ["--weights", "0"]):
+            self.bad(USAGE, [option[0], "not offered yet"], "attend", *option, *files)
+        for say, words in (("needs four files", files[:3]), ("needs four files", files + ["x"]),
+                           ("--scale is x", ["--scale", "x", *files]),
+                           ("--scale is 0", ["--scale", "0", *files]),
+                           ("--scale is nan", ["--scale", "nan", *files]),
+                           ("need --model", ["--start", "1", *files]),
+                           ("exclude", ["--model", "m", "--rope", "8", *files])):
+            self.bad(USAGE, say, "attend", *words)
+
+
+class Usage(Case):
+    def test_help(self):
+        top = self.good("--help").stdout.decode()
+        for name in COMMANDS:
+            self.assertRegex(top, rf"\n  {name} ")
+            for words in ([name, "--help"], [name, "x", "--help"]):
+                done = self.good(*words)
+                text = done.stdout.decode()
+                self.assertEqual(done.stderr, b"")
+                self.assertTrue(text.startswith(f"usage: posenc {name}"), text)
+                self.assertIn("example:\n", text)
+                self.assertLessEqual(max(map(len, text.split("\n"))), 80, text)
+
+    def test_version(self):
+        self.assertRegex(self.good("--version").stdout.decode(), r"^posenc \d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage(self):
+        self.bad(USAGE, "subcommand is missing")
+        for name in LATER:
+            self.bad(USAGE, [name, "not offered yet"], name)
+        for say, words in (
+                ("turn is not a subcommand", ["turn"]), ("--bogus", ["run", "--bogus", "m"]),
+                ("-x is unknown", ["isa", "-x"]), ("needs one MODEL", ["run"]),
+                ("--tokens", ["run", "m", "--tokens"]), ("got 2", ["run", "m", "m"]),
+                ("--tokens is 0", ["run", "--tokens", "0", "m"]),
+                ("--tokens is 1e3", ["run", "--tokens", "1e3", "m"]),
+                ("--tokens is  1", ["run", "--tokens", " 1", "m"]),
+                ("--start is 2147483648", ["run", "--start", "2147483648", "m"]),
+                ("--layers is -1", ["run", "--layers", "-1", "m"]),
+                ("--dtype is f64", ["run", "--dtype", "f64", "m"]),
+                ("takes no value", ["run", "--json=1", "m"]),
+                ("one operand too many", ["isa", "x"]),
+                ("needs two files", ["rotate", "--rope", "8", "a"]),
+                ("--model or --rope is missing", ["rotate", "a", "b"]),
+                ("exclude", ["rotate", "--rope", "8", "--start", "1", "--positions", "p", "a"]),
+                ("--inverse and --transpose", ["rotate", "--inverse", "--transpose", "a", "b"]),
+                ("need --model", ["rotate", "--rope", "8", "--set", "main", "a", "b"]),
+                ("--layer is x", ["rotate", "--layer", "x", "a", "b"]),
+                ("--length is 0", ["rotate", "--length", "0", "a", "b"]),
+                ("WIDTH is 'x'", ["rotate", "--rope", "x", "a", "b"]),
+                ("base is 'x'", ["rotate", "--rope", "8,base=x", "a", "b"]),
+                ("'base'", ["rotate", "--rope", "8,base", "a", "b"]),
+                ("the key x", ["rotate", "--rope", "8,x=1", "a", "b"]),
+                ("layout is 'neox'", ["rotate", "--rope", "8,layout=neox", "a", "b"])):
+            self.bad(USAGE, say, *words)
+        self.bad(REFUSED, "rotary_dim", "rotate", "--rope", "7", "a", "b")
+        self.bad(REFUSED, "base", "rotate", "--rope", "8,base=1", "a", "b")
+        self.bad(REFUSED, "factor", "rotate", "--rope", "8,scaling=linear", "a", "b")
+
+    def test_one_line_whatever_the_name(self):
+        self.bad(SYSTEM, "a?b", "rotate", "--rope", "8", self.path("a\nb"), self.path("out"))
+
+    def test_isa(self):
+        text = self.good("isa").stdout.decode()
+        available = re.findall(r"^[* ] (\w+) +available", text, re.M)
+        self.assertIn("scalar", available)
+        self.assertEqual(len(re.findall(r"^\* ", text, re.M)), 1)
+        for name in ("scalar", "avx2", "avx512", "neon"):
+            environment = {"POSENC_ISA": name}
+            if name in available:
+                text = self.good("isa", environment=environment).stdout.decode()
+                self.assertRegex(text, rf"(?m)^\* {name} ")
+                self.assertIn(f"{name} is used: POSENC_ISA names it", text)
+            else:
+                self.bad(USAGE, ["POSENC_ISA", name], "isa", environment=environment)
+        for command in COMMANDS:
+            self.bad(USAGE, ["POSENC_ISA is sse9", "scalar"], command, "x",
+                     environment={"POSENC_ISA": "sse9"})
+
+
+class Run(Case):
+    def numbers(self, *words, **kwargs):
+        return json.loads(self.good("run", "--json", *words, **kwargs).stdout)
+
+    def check_numbers(self, facts):
+        check = facts["self_check"]
+        self.assertTrue(check["ok"] and check["isas_equal"])
+        self.assertTrue(0.3 < check["row_error"] <= check["row_bound"])
+        self.assertTrue(0.05 < check["rotation_error_of_bound"] <= 1)
+        self.assertTrue(0.3 < check["attention_error"] <= check["attention_bound"])
+        self.assertEqual(facts["results"][-1]["isa"], "scalar")
+        self.assertEqual(sum(result["default"] for result in facts["results"]), 1)
+        step = facts["step"]
+        for result in facts["results"]:
+            self.assertGreater(result["tokens_per_second"], 100)
+            self.assertTrue(0 < result["ratio_to_limit"] < 3)
+            per_token = step["bytes"] / step["tokens"] / step["rotated_layers"]
+            bytes_per_token = result["bytes_per_second"] / result["tokens_per_second"]
+            self.assertAlmostEqual(bytes_per_token / per_token, 1, places=9)
+
+    def test_models(self):
+        # name, what the contract says, layers, Q + K elements that turn for a token and layer
+        for name, theta, rotary, layout, layers, rotated_layers, elements in (
+                ("llama-3.1-8b", 5e5, 128, "split_half", 4, 4, 40 * 128),
+                ("smollm3-3b", 5e6, 128, "split_half", 4, 3, 20 * 128),
+                ("gpt-j-6b", 1e4, 64, "adjacent", 4, 4, 32 * 64)):
+            facts = self.numbers("--tokens", 64, config(name))
+            self.check_numbers(facts)
+            rope = facts["contract"]["rope"][0]
+            self.assertEqual((rope["theta"], rope["rotary_dim"], rope["layout"]),
+                             (theta, rotary, layout))
+            step = facts["step"]
+            self.assertEqual((step["layers"], step["rotated_layers"]), (layers, rotated_layers))
+            self.assertEqual(step["bytes"], 2 * 4 * 64 * rotated_layers * elements)
+
+    def test_text(self):
+        text = self.good("run", "--tokens", 64, config("llama-3.1-8b")).stdout.decode()
+        self.assertEqual(len(re.findall("^self-check: ok ", text, re.M)), 4)
+        for words in ("llama3, base 500000", "32 query and 8 key heads", "factor 8",
+                      "64 tokens at 0..63", "131072 positions"):
+            self.assertIn(words, text)
+        self.assertRegex(text, r"(?m)^\* \w+ +\d+ +\d+\.\d +\d\.\d\d$")
+        lines = text.split("\n")
+        self.assertLessEqual(max(map(len, lines[1:])), 80, text)
+
+    def test_dtypes_and_lengths(self):
+        for dtype, size in (("f16", 2), ("bf16", 2)):
+            facts = self.numbers("--tokens", 33, "--layers", 1, "--dtype", dtype, "--start", 1000,
+                                 config("llama-3.1-8b"))
+            self.check_numbers(facts)
+            self.assertEqual(facts["step"]["bytes"], 2 * size * 33 * 40 * 128)
+        facts = self.numbers("--tokens", 1, "--start", -77, "--layers", 2, config("llama-3.1-8b"))
+        self.assertTrue(facts["self_check"]["ok"])
+        self.assertEqual(facts["step"]["start"], -77)
+
+    def test_shared_key_head_and_attention_factor(self):
+        facts = self.numbers("--tokens", 16, "--layers", 1, config("deepseek-r1"))
+        self.check_numbers(facts)
+        self.assertEqual(facts["step"]["bytes"], 2 * 4 * 16 * (128 * 64 + 64))
+        facts = self.numbers("--tokens", 64, "--layers", 1, config("gpt-oss-20b"))
+        self.check_numbers(facts)
+        self.assertGreater(facts["contract"]["rope"][0]["attention_factor"], 1.3)
+        self.assertEqual(facts["self_check"]["row_bound"], 1.002)
+
+    def test_several_sets(self):
+        facts = self.numbers("--tokens", 16, config("gemma3-12b"))
+        self.check_numbers(facts)
+        ids = sorted(rope["id"] for rope in facts["contract"]["rope"])
+        self.assertEqual(ids, ["global", "local"])
+        self.assertEqual(facts["step"]["layers"], 6)
+
+    def test_standard_input_and_folder(self):
+        with open(config("llama-3.1-8b"), "rb") as file:
+            content = file.read()
+        words = ["--tokens", 4, "--layers", 1]
+        piped = self.numbers(*words, "-", input=content)
+        with open(self.path("config.json"), "wb") as file:
+            file.write(content)
+        self.assertEqual(self.numbers(*words, self.folder)["contract"], piped["contract"])
+        self.bad(REFUSED, "standard input", "run", "-", input=b"{")
+
+    def test_limits(self):
+        model = config("llama-3.1-8b")
+        words = ["run", "--tokens", 2, "--layers", 1, "--start", 131071, model]
+        self.bad(REFUSED, ["131072", "max_position"], *words, "--limit")
+        done = self.good(*words)
+        self.assertIn(b"warning", done.stderr)
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+        self.bad(REFUSED, ["--layers is 33", "has 32"], "run", "--layers", 33, model)
+        self.bad(REFUSED, "2147483647", "run", "--start", 2**31 - 1, "--tokens", 2, model)
+        self.bad(SYSTEM, "GiB", "run", "--tokens", 1048576, "--layers", 32, model)
+
+    def test_default_isa(self):
+        facts = self.numbers("--tokens", 4, "--layers", 1, config("llama-3.1-8b"),
+                             environment={"POSENC_ISA": "scalar"})
+        self.assertTrue(facts["results"][-1]["default"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
