@@ -116,9 +116,6 @@ static double llama3_exact(const exact_context *context, int32_t pair, posenc_dd
     if (posenc_dd_less(context->high, turns)) {
         return w.hi;
     }
-    if (!posenc_dd_less(context->low, context->high)) {
-        return quotient(w, context->params->factor, 1.0);
-    }
     return blend(context, w, posenc_dd_sub(context->high, turns),
                  posenc_dd_sub(turns, context->low));
 }
@@ -140,9 +137,6 @@ static float llama3_hf(const hf_context *context, int32_t pair, float power)
     float scaled = wavelength > (float)context->low ? w / factor : w;
     if (wavelength < (float)context->high || wavelength > (float)context->low) {
         return scaled;
-    }
-    if (!(p->low_freq_factor < p->high_freq_factor)) {
-        return w / factor; /* transformers would give NaN */
     }
     float turns = 1.0f / wavelength * (float)p->original_max_position;
     float t = (turns - (float)p->low_freq_factor)

@@ -71,10 +71,11 @@ static int32_t check_llama3(const posenc_rope_params *p, posenc_error *error)
     if (!status)
         status = need(finite_in(p->high_freq_factor, 0x1p-64, 0x1p64), "high_freq_factor",
                       p->high_freq_factor, "finite and > 0", error);
-    /* Equal factors, as Llama 4 Scout has them, leave a middle branch of one point. */
-    if (!status && !(p->low_freq_factor <= p->high_freq_factor))
+    /* Equal factors leave no middle branch and divide by nothing only there; the reference system
+     * divides regardless, so the meaning would be a guess. */
+    if (!status && !(p->low_freq_factor < p->high_freq_factor))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "low_freq_factor is %g: must be <= high_freq_factor (%g)",
+                           "low_freq_factor is %g: must be < high_freq_factor (%g)",
                            p->low_freq_factor, p->high_freq_factor);
     return status;
 }

@@ -218,7 +218,7 @@ typedef struct posenc_rope_params {
     double factor;         /* s of LINEAR, LLAMA3, YARN: finite, > 0; no default */
     double attention_factor;       /* multiplies cosine and sine; 0 = by the rule of the scaling */
     double original_max_position;  /* L0 of LLAMA3 and YARN: finite, >= 1; no default */
-    double low_freq_factor;        /* LLAMA3: > 0, <= high_freq_factor; no default */
+    double low_freq_factor;        /* LLAMA3: > 0, < high_freq_factor; no default */
     double high_freq_factor;       /* LLAMA3; no default */
     double beta_fast;              /* YARN: > 0; 32 */
     double beta_slow;              /* YARN: > 0, <= beta_fast; 1 */
@@ -249,7 +249,6 @@ POSENC_API void posenc_rope_params_init(posenc_rope_params *params);
  *     LLAMA3   w / s        where 2 pi / w > L0 / low
  *              w            where 2 pi / w < L0 / high
  *              (1-t) w/s + t w otherwise, t = (L0 w / 2 pi - low) / (high - low)
- *              (t = 0 where low = high)
  *     YARN     m w/s + (1-m) w, m = clamp((i - lo) / (hi - lo), 0, 1)       Peng et al. 2023
  *              c(n) = r ln(L0 / (2 pi n)) / (2 ln base)
  *              lo = max(c(beta_fast), 0), hi = min(c(beta_slow), r - 1); with truncate c is rounded
