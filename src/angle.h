@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Angles counted in turns. A frequency of w radians per position is kept as W = w / 2 pi mod 1 in 96
- * binary places; p*W mod 1 is then integer arithmetic, exact for every integer position p, and so is
- * taking off the quarter turns. Only the rest, at most 1/8 turn, meets floating point.
+ * Angles counted in turns. A frequency of w radians per position is kept as W = w / 2 pi mod 1 in
+ * 96 binary places; p*W mod 1 is then integer arithmetic, exact for every integer position p, and
+ * so is taking off the quarter turns. Only the rest, at most 1/8 turn, meets floating point.
  *
  * Every operation is rounded by itself (no fma), so that all machines get the same doubles.
  * docs/accuracy.md derives the bounds.
@@ -75,7 +75,7 @@ static const double posenc_cos_poly[7] = {
     -0x1.b27896ad2c9dep+0, 0x1.f9cc8a4a3c719p+2,  -0x1.a6d1ece4638ecp+4, 0x1.e1f50683f4e1dp+5,
     -0x1.55d3c7e3c98bdp+6, 0x1.03c1f081b5ab2p+6,  -0x1.3bd3cc9be45dep+4};
 
-/* The nearest quarter turn goes off in integers; the signed rest is converted in two exact parts. */
+/* The nearest quarter turn goes off in integers; the signed rest is converted in two parts. */
 static inline void posenc_sincos(struct posenc_turns a, double *sine, double *cosine)
 {
     uint64_t quarter = a.high + (UINT64_C(1) << 61);

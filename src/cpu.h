@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* The words that decide on x86. xcr0 counts only if the operating system made it readable (OSXSAVE). */
+/* The words that decide on x86. xcr0 counts only if the system made it readable (OSXSAVE). */
 struct posenc_cpuid {
     uint32_t leaf1_ecx;
     uint32_t leaf7_ebx; /* 0 where the CPU has no leaf 7 */

@@ -37,7 +37,7 @@ static inline uint16_t posenc_f32_to_f16(float x)
         return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
     if (magnitude >= 0x477ff000u) /* 65520 and above round to infinity */
         return (uint16_t)(sign | 0x7c00);
-    if (magnitude < 0x38800000u) /* below 2^-14: one ulp is 2^-24, the addition of 0.5 rounds to it */
+    if (magnitude < 0x38800000u) /* below 2^-14 one ulp is 2^-24: adding 0.5 rounds to it */
         return (uint16_t)(sign | (posenc_bits32(posenc_float(magnitude) + 0.5f) - 0x3f000000u));
     return (uint16_t)(sign | ((magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }

@@ -15,10 +15,10 @@ static inline float posenc_fmaf(float a, float b, float c)
 #else
 
 /*
- * a*b is exact in double (24 + 24 bits). p + c is rounded once to double and would be rounded a second
- * time to float; rounding it to odd instead (set the last bit when something was lost) makes the
- * second rounding right, because double keeps more than two extra bits, subnormal floats included
- * (Boldo and Melquiond 2008). The lost part is that of the two-sum.
+ * a*b is exact in double (24 + 24 bits). p + c is rounded once to double and would be rounded a
+ * second time to float; rounding it to odd instead (set the last bit when something was lost) makes
+ * the second rounding right, because double keeps more than two extra bits, subnormal floats
+ * included (Boldo and Melquiond 2008). The lost part is that of the two-sum.
  */
 static inline float posenc_fmaf(float a, float b, float c)
 {

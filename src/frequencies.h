@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters -> effective inverse frequencies and attention factor: the only place that knows them. */
+/* Parameters -> effective inverse frequencies and attention factor: the only place for them. */
 #ifndef POSENC_FREQUENCIES_H
 #define POSENC_FREQUENCIES_H
 
 #include <posenc/posenc.h>
 
 /*
- * params are already checked (plan.c). Writes rotary_dim/2 values: the doubles nearest to the formula
- * of the scaling (posenc.h, posenc_plan_create), the same bits on every machine (+ - x / only).
+ * params are already checked (plan.c). Writes rotary_dim/2 values: the doubles nearest to the
+ * formula of the scaling (posenc.h, posenc_plan_create), the same bits on every machine (+ - x /).
  */
 void posenc_frequencies(const posenc_rope_params *params, double *inv_freq);
 

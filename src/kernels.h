@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel table: what an ISA must offer. One const instance per ISA (src/arch), typed, complete. */
+/* The kernel table: what an ISA must offer. One const instance per ISA, typed and complete. */
 #ifndef POSENC_KERNELS_H
 #define POSENC_KERNELS_H
 
@@ -9,8 +9,9 @@
 enum { POSENC_ROW_BLOCK = 16, POSENC_ROW_STEPS = 16 };
 
 /*
- * Exact rows for one run of positions that share sign and |p| - |p| mod 16. For token t of `count` and
- * pair i of `pairs`: cos[t*stride + i], sin[t*stride + i]. `pairs` counts from the start of `blocks`.
+ * Exact rows for one run of positions that share sign and |p| - |p| mod 16. For token t of `count`
+ * and pair i of `pairs`: cos[t*stride + i], sin[t*stride + i]. `pairs` counts from the start of
+ * `blocks`.
  */
 struct posenc_rows_job {
     const struct posenc_row_block *blocks;
@@ -26,8 +27,9 @@ struct posenc_rows_job {
 };
 
 /*
- * Rotates the pairs [0, pairs) of `heads` heads for `tokens` tokens by a row each. src and dst point at
- * the first channel of the window; strides count elements. src and dst are the same view or disjoint.
+ * Rotates the pairs [0, pairs) of `heads` heads for `tokens` tokens by a row each. src and dst
+ * point at the first channel of the window; strides count elements. src and dst are the same view
+ * or disjoint.
  */
 struct posenc_rotate_job {
     const void *src;
@@ -52,8 +54,8 @@ typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
 struct posenc_kernels {
     int32_t isa;
     void (*rows)(const struct posenc_rows_job *job);
-    posenc_rotate_kernel *const (*rotate)[3][3];   /* [layout][source dtype][destination dtype] */
-    posenc_convert_kernel *const (*convert)[3];    /* [source dtype][destination dtype]; NULL: a copy */
+    posenc_rotate_kernel *const (*rotate)[3][3]; /* [layout][from dtype][to dtype] */
+    posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
     void (*attention)(const struct posenc_attention_job *job);
 };
 

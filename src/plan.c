@@ -92,7 +92,8 @@ static int32_t check_yarn(const posenc_rope_params *p, posenc_error *error)
                            "beta_slow is %g: must be <= beta_fast (%g)", p->beta_slow,
                            p->beta_fast);
     if (!status)
-        status = need(finite_in(p->mscale, 0, 0x1p64), "mscale", p->mscale, "finite and >= 0", error);
+        status =
+            need(finite_in(p->mscale, 0, 0x1p64), "mscale", p->mscale, "finite and >= 0", error);
     if (!status)
         status = need(finite_in(p->mscale_all_dim, 0, 0x1p64), "mscale_all_dim", p->mscale_all_dim,
                       "finite and >= 0", error);
@@ -101,10 +102,12 @@ static int32_t check_yarn(const posenc_rope_params *p, posenc_error *error)
 
 static int32_t check_scaling(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status = check_enum(p->scaling, POSENC_SCALING_NONE, POSENC_SCALING_YARN, "scaling", error);
+    int32_t status =
+        check_enum(p->scaling, POSENC_SCALING_NONE, POSENC_SCALING_YARN, "scaling", error);
     if (status || p->scaling == POSENC_SCALING_NONE)
         return status;
-    status = need(finite_in(p->factor, 0x1p-64, 0x1p64), "factor", p->factor, "finite and > 0", error);
+    status =
+        need(finite_in(p->factor, 0x1p-64, 0x1p64), "factor", p->factor, "finite and > 0", error);
     if (!status && p->scaling != POSENC_SCALING_LINEAR)
         status = need(finite_in(p->original_max_position, 1, 0x1p64), "original_max_position",
                       p->original_max_position, "finite and >= 1", error);
@@ -167,10 +170,11 @@ static int32_t check_tables(const posenc_rope_params *p, posenc_error *error)
                            p->cos_rows, (int64_t)(p->rotary_dim / 2));
     if (p->scaling != POSENC_SCALING_NONE || p->frequency_source != POSENC_FREQUENCIES_FORMULA ||
         p->recipe != POSENC_RECIPE_EXACT)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "cos_table is given: scaling, frequency_source and recipe must be 0, they "
-                           "are %d, %d, %d",
-                           (int64_t)p->scaling, (int64_t)p->frequency_source, (int64_t)p->recipe);
+        return posenc_fail(
+            error, POSENC_ERROR_ARGUMENT,
+            "cos_table is given: scaling, frequency_source and recipe must be 0, they "
+            "are %d, %d, %d",
+            (int64_t)p->scaling, (int64_t)p->frequency_source, (int64_t)p->recipe);
     return POSENC_OK;
 }
 

@@ -65,8 +65,8 @@ static int32_t check_run(int64_t first, int64_t count, int64_t b, int64_t t,
         return POSENC_OK;
     if (first < range->low || first > range->high)
         return posenc_fail(error, POSENC_ERROR_POSITION,
-                           "position %d of batch row %d, token %d: must be %d..%d (%s)", first, b, t,
-                           range->low, range->high, range->why);
+                           "position %d of batch row %d, token %d: must be %d..%d (%s)", first, b,
+                           t, range->low, range->high, range->why);
     return posenc_fail(error, POSENC_ERROR_POSITION,
                        "positions %d..%d of batch row %d: must be %d..%d (%s)", first, last, b,
                        range->low, range->high, range->why);

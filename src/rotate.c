@@ -4,7 +4,7 @@
 #include "plan.h"
 #include "tensor.h"
 
-/* Calls that touch more than this many bytes read ahead: the data cannot be in the nearer caches. */
+/* Calls that touch more bytes than this read ahead: the data cannot be in the nearer caches. */
 enum { AHEAD_BYTES = 1 << 20 };
 
 /* One of Q and K. `in` is NULL where it is absent; `out` equals `in` where it is in place. */
@@ -19,8 +19,9 @@ static int32_t check_output(struct side *s, const posenc_tensor *out, const char
     int32_t status = posenc_view_check(&s->out_view, out, name, error);
     for (int d = 0; d < 4 && !status; d++)
         if (out->shape[d] != s->in->shape[d])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be %d as in %s",
-                               name, (int64_t)d, out->shape[d], s->in->shape[d], s->in_view.name);
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                               "%s.shape[%d] is %d: must be %d as in %s", name, (int64_t)d,
+                               out->shape[d], s->in->shape[d], s->in_view.name);
     if (status || posenc_views_equal(s->in, out))
         return status;
     s->out = out;
@@ -46,7 +47,8 @@ static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_
     if (in->shape[3] != plan->head_dim && in->shape[3] != plan->rotary_dim)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.shape[3] is %d: must be the plan's head_dim (%d) or rotary_dim (%d)",
-                           in_name, in->shape[3], (int64_t)plan->head_dim, (int64_t)plan->rotary_dim);
+                           in_name, in->shape[3], (int64_t)plan->head_dim,
+                           (int64_t)plan->rotary_dim);
     if (out && out != in)
         status = check_output(s, out, out_name, error);
     if (status || (plain && s->out == s->in))
@@ -339,8 +341,9 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
         return status;
     for (int d = 0; q && k && d < 2; d++)
         if (q->shape[d] != k->shape[d])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "k.shape[%d] is %d: must be %d as in q",
-                               (int64_t)d, k->shape[d], q->shape[d]);
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                               "k.shape[%d] is %d: must be %d as in q", (int64_t)d, k->shape[d],
+                               q->shape[d]);
     const posenc_tensor *t = q ? q : k;
     status = posenc_positions_check(positions, t->shape[0], t->shape[1], &plan->range, error);
     if (status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cosine and sine rows of a step: exact, by the recipe of transformers, or from the caller's tables. */
+/* Cosine and sine rows of a step: exact, as transformers makes them, or from tables. */
 #include "rows.h"
 
 #include "angle.h"

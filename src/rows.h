@@ -22,8 +22,8 @@ void posenc_row_block_init(struct posenc_row_block *block, const double *inv_fre
 
 /*
  * Writes pairs [first, first + count) of the rows of tokens [token, token + tokens) of batch row b:
- * cosines to cos[t*stride + i], sines to sin[t*stride + i]. `first` is a multiple of 16. The positions
- * have passed posenc_positions_check.
+ * cosines to cos[t*stride + i], sines to sin[t*stride + i]. `first` is a multiple of 16. The
+ * positions have passed posenc_positions_check.
  */
 void posenc_rows_fill(const posenc_plan *plan, const posenc_positions *positions, int64_t batch,
                       int64_t token, size_t tokens, size_t first, size_t count, float *cos,

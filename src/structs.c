@@ -20,9 +20,10 @@ int32_t posenc_struct_read(void *to, size_t known, size_t smallest, const void *
                            (int64_t)size, (int64_t)known);
     for (size_t i = known; i < size; i++)
         if (bytes[i])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "%s.struct_size is %d and byte %d is set: this version knows %d bytes",
-                               name, (int64_t)size, (int64_t)i, (int64_t)known);
+            return posenc_fail(
+                error, POSENC_ERROR_ARGUMENT,
+                "%s.struct_size is %d and byte %d is set: this version knows %d bytes", name,
+                (int64_t)size, (int64_t)i, (int64_t)known);
     memcpy(to, from, size < known ? size : known);
     return POSENC_OK;
 }

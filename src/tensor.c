@@ -12,7 +12,7 @@
 void posenc_tensor_contiguous(posenc_tensor *tensor, void *data, int32_t dtype, int64_t batch,
                               int64_t tokens, int64_t heads, int64_t channels)
 {
-    /* Unsigned products wrap without undefined behaviour; the call that uses the view refuses them. */
+    /* Unsigned products wrap, which is defined; the call that uses the view refuses them. */
     uint64_t row = (uint64_t)channels, token = (uint64_t)heads * row;
     *tensor = (posenc_tensor){
         .data = data,
@@ -23,9 +23,9 @@ void posenc_tensor_contiguous(posenc_tensor *tensor, void *data, int32_t dtype, 
 }
 
 /*
- * Where a view begins and ends, in bytes from data. Sums of three reaches of at most MAX_SPAN fit; 0
- * where they or the number of elements do not (a count beyond MAX_SPAN / 4 cannot be meant, even if
- * strides of 0 made it cheap).
+ * Where a view begins and ends, in bytes from data. Sums of three reaches of at most MAX_SPAN fit;
+ * 0 where they or the number of elements do not (a count beyond MAX_SPAN / 4 cannot be meant, even
+ * if strides of 0 made it cheap).
  */
 static int span_of(const posenc_tensor *t, int64_t *low, int64_t *high)
 {
@@ -54,7 +54,8 @@ static int32_t fail_shape(const posenc_tensor *t, const char *name, posenc_error
             return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be >= %d",
                                name, (int64_t)d, t->shape[d], (int64_t)(d == 3));
     return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                       "%s.stride[3] is %d: channels must lie side by side (1)", name, t->stride[3]);
+                       "%s.stride[3] is %d: channels must lie side by side (1)", name,
+                       t->stride[3]);
 }
 
 static int32_t fail_span(const posenc_tensor *t, const char *name, posenc_error *error)

@@ -18,8 +18,8 @@ static inline int posenc_tensor_is_empty(const posenc_tensor *t)
 
 /*
  * Checks one view by itself: pointer, dtype (F32, F16, BF16), alignment to the element, shape (the
- * outer dimensions may be 0: nothing to do, channels are at least 1), strides and sizes that fit the
- * address space. `name` is the argument's name for the text.
+ * outer dimensions may be 0: nothing to do, channels are at least 1), strides and sizes that fit
+ * the address space. `name` is the argument's name for the text.
  */
 int32_t posenc_tensor_check(const posenc_tensor *t, const char *name, posenc_error *error);
 
@@ -35,10 +35,10 @@ int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, cons
                           posenc_error *error);
 
 /*
- * Recognises at a glance the view that nearly every call brings: not empty, its dimensions in memory
- * order, nothing overlapping, sizes far from any overflow. 1 means that posenc_view_check and
- * posenc_writable_check would accept it too; 0 means nothing, they must look. A call on one token and
- * one head takes some ten nanoseconds, and the full checks as long again.
+ * Recognises at a glance the view that nearly every call brings: not empty, its dimensions in
+ * memory order, nothing overlapping, sizes far from any overflow. 1 means that posenc_view_check
+ * and posenc_writable_check would accept it too; 0 means nothing, they must look. A call on one
+ * token and one head takes some ten nanoseconds, and the full checks as long again.
  */
 static inline int posenc_view_is_plain(struct posenc_view *view, const posenc_tensor *t,
                                        const char *name)
@@ -70,8 +70,8 @@ static inline int posenc_view_is_plain(struct posenc_view *view, const posenc_te
 /* 1 if both describe the same elements in the same order (strides of single elements aside). */
 int posenc_views_equal(const posenc_tensor *a, const posenc_tensor *b);
 
-/* 1 if some byte belongs to both. Exact, so interleaved views pass; views with strides so unusual that
- * this cannot be decided in a bounded number of steps count as overlapping. */
+/* 1 if some byte belongs to both. Exact, so interleaved views pass; views with strides so unusual
+ * that this cannot be decided in a bounded number of steps count as overlapping. */
 int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b);
 
 /* 1 if two elements of the view share a byte: such a view cannot be written to. */
@@ -80,13 +80,13 @@ int posenc_view_self_overlaps(const posenc_tensor *t);
 /* Fails with POSENC_ERROR_OVERLAP if the view cannot be written because it overlaps itself. */
 int32_t posenc_writable_check(const struct posenc_view *view, posenc_error *error);
 
-/* Fails with POSENC_ERROR_OVERLAP if a and b share memory. Almost always two ranges of addresses lie
- * apart and that is all there is to it. */
+/* Fails with POSENC_ERROR_OVERLAP if a and b share memory. Almost always two ranges of addresses
+ * lie apart and that is all there is to it. */
 int32_t posenc_overlap_error(const struct posenc_view *a, const struct posenc_view *b,
                              posenc_error *error);
 
-static inline int32_t posenc_disjoint_check(const struct posenc_view *a, const struct posenc_view *b,
-                                            posenc_error *error)
+static inline int32_t posenc_disjoint_check(const struct posenc_view *a,
+                                            const struct posenc_view *b, posenc_error *error)
 {
     if (a->end <= b->begin || b->end <= a->begin)
         return POSENC_OK;

@@ -7,9 +7,9 @@
  * two places that disagree are settled by a documented precedence and listed as a warning; what is
  * unknown, malformed or contradictory is refused by name. docs/contract.md has the rules.
  *
- * Conventions: see posenc.h. Only posenc_contract_open and _parse allocate; a contract may be read by
- * all threads. Set struct_size of a struct before it is filled; that of a newer header is filled as
- * far as this version knows it, and the rest is cleared. errno keeps its value.
+ * Conventions: see posenc.h. Only posenc_contract_open and _parse allocate; a contract may be read
+ * by all threads. Set struct_size of a struct before it is filled; that of a newer header is filled
+ * as far as this version knows it, and the rest is cleared. errno keeps its value.
  */
 #ifndef POSENC_CONTRACT_H
 #define POSENC_CONTRACT_H
@@ -109,8 +109,8 @@ POSENC_API int32_t posenc_contract_layer_set(const posenc_contract *contract, in
 /* How a layer attends: "full", "sliding", "chunked", "linear" (no softmax); NULL: no such layer. */
 POSENC_API const char *posenc_contract_layer_type(const posenc_contract *contract, int64_t layer);
 
-/* Plan parameters of a set, into a struct that posenc_rope_params_init filled. They hold no pointer,
- * so the contract may be freed before they are used. */
+/* Plan parameters of a set, into a struct that posenc_rope_params_init filled. They hold no
+ * pointer, so the contract may be freed before they are used. */
 POSENC_API int32_t posenc_contract_plan_params(const posenc_contract *contract, int32_t index,
                                                posenc_rope_params *params, posenc_error *error);
 

@@ -13,15 +13,15 @@
  *             checked before the first store: after an error nothing has been written.
  *   Threads   A plan never changes after its creation and may be shared by all threads. No function
  *             has hidden state; calls that write to different memory may run at the same time.
- *   Memory    Only posenc_plan_create* allocates and only posenc_plan_free releases. No alignment is
- *             demanded beyond that of the element type.
+ *   Memory    Only posenc_plan_create* allocates and only posenc_plan_free releases. No alignment
+ *             is demanded beyond that of the element type.
  *   Floats    Results assume round-to-nearest. Rotation and attention also assume that the caller
  *             did not switch on flush-to-zero. The floating-point environment is never changed.
  *   Bits      Equal input gives equal bits on every ISA, for every split of the work, in place or
  *             not, fused or in steps. NaNs appear in the same places; their payload is free.
  *   Units     Positions count tokens; angles are radians; strides count elements, not bytes.
  *
- * Types are fixed-width integers, size_t, double and pointers; f16 and bf16 travel as uint16_t bits.
+ * Types are fixed-width integers, size_t, double and pointers; f16 and bf16 are uint16_t bits.
  */
 #ifndef POSENC_POSENC_H
 #define POSENC_POSENC_H
@@ -87,8 +87,8 @@ enum { /* dtype */
 };
 
 enum { /* layout: which two channels of the rotary window form pair i of r/2 */
-    POSENC_ADJACENT = 1,  /* 2i, 2i+1    elsewhere "GPT-J", "interleaved", "NORMAL", "traditional" */
-    POSENC_SPLIT_HALF = 2 /* i, i+r/2    elsewhere "NeoX", "rotate_half", "halves" */
+    POSENC_ADJACENT = 1,  /* 2i, 2i+1  elsewhere "GPT-J", "interleaved", "NORMAL", "traditional" */
+    POSENC_SPLIT_HALF = 2 /* i, i+r/2  elsewhere "NeoX", "rotate_half", "halves" */
 };
 
 enum { /* isa: the kernels that do the work; they give equal bits */
@@ -145,8 +145,8 @@ POSENC_API int32_t posenc_plan_create_simple(posenc_plan **plan, int32_t layout,
 
 /*
  * Rotates contiguous q[batch][tokens][q_heads][head_dim] and k[batch][tokens][k_heads][head_dim] of
- * one dtype in place; token t of every batch row stands at position start + t. Either of q and k may
- * be NULL, with 0 heads. Equal bits as posenc_rope on the same data:
+ * one dtype in place; token t of every batch row stands at position start + t. Either of q and k
+ * may be NULL, with 0 heads. Equal bits as posenc_rope on the same data:
  *
  *     for (b, t, h, i)                                  // i < pairs, the same for k
  *         w = start + t, (c, s) = (cos, sin)(w * inv_freq[i]) * attention_factor
@@ -163,8 +163,8 @@ POSENC_API int32_t posenc_rope_flat(const posenc_plan *plan, void *q, void *k, i
 /*
  * A strided view of rank 4, [batch][token][head][channel]. Element (b, t, h, c) lies at
  * data + b*stride[0] + t*stride[1] + h*stride[2] + c, counted in elements of dtype; stride[3] is 1.
- * Any memory order and any packing is a choice of strides; a stride may be negative, and its value is
- * ignored where the dimension has one element. This struct is frozen: it will never change.
+ * Any memory order and any packing is a choice of strides; a stride may be negative, and its value
+ * is ignored where the dimension has one element. This struct is frozen: it will never change.
  */
 typedef struct posenc_tensor {
     void *data;
@@ -179,8 +179,8 @@ POSENC_API void posenc_tensor_contiguous(posenc_tensor *tensor, void *data, int3
                                          int64_t channels);
 
 /*
- * Where the tokens stand. Positions are integers in [-2^31, 2^31); negative ones are legal where rows
- * are computed and refused where a table is read.
+ * Where the tokens stand. Positions are integers in [-2^31, 2^31); negative ones are legal where
+ * rows are computed and refused where a table is read.
  *
  *     START:   position(b, t) = start + t
  *     STARTS:  position(b, t) = ids[b*stride[0]] + t
@@ -224,7 +224,7 @@ typedef struct posenc_rope_params {
     double beta_slow;              /* YARN: > 0, <= beta_fast; 1 */
     double mscale;                 /* YARN: see below; 0 = not given */
     double mscale_all_dim;         /* YARN: see below; 0 = not given */
-    int32_t truncate;              /* YARN: 1 rounds the range outwards to whole pairs, 0 does not */
+    int32_t truncate; /* YARN: 1 rounds the range outwards to whole pairs, 0 does not */
     int32_t recipe;                /* POSENC_RECIPE_* */
     int32_t row_dtype;             /* HF_F32: cosine and sine rounded to F32 (0), F16 or BF16 */
     int32_t isa;                   /* POSENC_ISA_* */
@@ -290,18 +290,19 @@ POSENC_API int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_fre
  *
  * A row depends on its absolute position alone. EXACT: for attention factor A <= 1 each value is
  * within 0.501 x 2^-24 of the truth, and within 2^ceil(log2 A) times that for larger A; the row of
- * -p is that of p with the sines negated. HF_F32: inv_freq in float32 by transformers' own operations
- * (the power correctly rounded), angle = float32(position) * inv_freq rounded to float32, then
- * correctly rounded cosine and sine, times float32(A), then rounded to row_dtype. Tables: copied.
+ * -p is that of p with the sines negated. HF_F32: inv_freq in float32 by transformers' own
+ * operations (the power correctly rounded), angle = float32(position) * inv_freq rounded to
+ * float32, then correctly rounded cosine and sine, times float32(A), then rounded to row_dtype.
+ * Tables: copied.
  */
 POSENC_API int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
                                const posenc_tensor *rows, posenc_error *error);
 
 /*
  * Rotates q and k by rows. Tensors have shape [batch][tokens][heads][channels] with the rows' batch
- * (or any, if the rows have 1) and tokens; q and k have heads of their own. `channels` is the plan's
- * head_dim (the window starts at rotary_offset) or its rotary_dim (the window alone). For each token
- * and head, with o the start of the window and c, s from the row:
+ * (or any, if the rows have 1) and tokens; q and k have heads of their own. `channels` is the
+ * plan's head_dim (the window starts at rotary_offset) or its rotary_dim (the window alone). For
+ * each token and head, with o the start of the window and c, s from the row:
  *
  *     for (i = 0; i < r/2; i++) {
  *         p = adjacent ? o + 2*i : o + i;  q = adjacent ? p + 1 : p + r/2;
@@ -311,8 +312,8 @@ POSENC_API int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *
  *     the other channels are copied
  *
  * INVERSE and TRANSPOSE first replace s by -s; INVERSE also multiplies c and s by A^-2, in double,
- * rounded once to float. Arithmetic is float32; f16 and bf16 are widened exactly and rounded once, to
- * nearest even. q_out and k_out may be NULL or the same view: then the rotation is in place.
+ * rounded once to float. Arithmetic is float32; f16 and bf16 are widened exactly and rounded once,
+ * to nearest even. q_out and k_out may be NULL or the same view: then the rotation is in place.
  * Otherwise they have the input's shape, any dtype, and share no memory with any other argument. Q
  * and K may interleave in one buffer. Either of q and k may be NULL.
  */
@@ -355,8 +356,8 @@ POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
  *         out = sum_j<n exp(scale q.k_j - max) v_j / sum_j<n exp(scale q.k_j - max)
  *     }
  *
- * A row's bits depend on its own query and the keys it sees alone, so one prefill and decoding token
- * by token agree. docs/attention.md gives the arithmetic operation by operation.
+ * A row's bits depend on its own query and the keys it sees alone, so one prefill and decoding
+ * token by token agree. docs/attention.md gives the arithmetic operation by operation.
  */
 POSENC_API int32_t posenc_attention(const posenc_attention_params *params, const posenc_tensor *q,
                                     const posenc_tensor *k, const posenc_tensor *v,

@@ -3,6 +3,7 @@
 #include "family.h"
 #include "reader.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -386,8 +387,14 @@ static int read_llama3(struct posenc_reader *reader, const struct posenc_node *b
         read_original(reader, block, set) < 0) {
         return -1;
     }
-    return refuse_unless(reader, params->low_freq_factor <= params->high_freq_factor, block,
-                         "low_freq_factor", "must not exceed high_freq_factor");
+    if (refuse_unless(reader, params->low_freq_factor <= params->high_freq_factor, block,
+                      "low_freq_factor", "must not exceed high_freq_factor") < 0)
+        return -1;
+    /* Equal factors (Llama 4 Scout) leave no room for a blend. A plan refuses them, since the formula
+     * would divide by zero; the next double gives the abrupt change that they mean. */
+    if (params->low_freq_factor == params->high_freq_factor)
+        params->high_freq_factor *= 1 + DBL_EPSILON;
+    return 0;
 }
 
 static int read_scaling(struct posenc_reader *reader, const struct posenc_node *block,

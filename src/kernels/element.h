@@ -2,8 +2,8 @@
 /*
  * Loads and stores of any dtype as float vectors: one more step of the vector layer, for N lanes.
  *
- * Template. Set N to the lane count and include; LANES(name) pastes it. The dtype is a constant of the
- * instantiation, so the switch disappears. `at` counts elements.
+ * Template. Set N to the lane count and include; LANES(name) pastes it. The dtype is a constant of
+ * the instantiation, so the switch disappears. `at` counts elements.
  */
 #define POSENC_PASTE_(a, b) a##_##b
 #define POSENC_PASTE(a, b) POSENC_PASTE_(a, b)

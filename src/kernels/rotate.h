@@ -34,9 +34,10 @@ static POSENC_INLINE size_t posenc_size(int dtype)
     return dtype == POSENC_F32 ? 4 : 2;
 }
 
-/* Asks for the lines that `channels` of a later head will want. In place they will be written, so they
- * are asked for writing; so is an output of another dtype. */
-static POSENC_INLINE void posenc_ahead(const char *src, char *dst, size_t channels, int from, int to)
+/* Asks for the lines that `channels` of a later head will want. In place they will be written, so
+ * they are asked for writing; so is an output of another dtype. */
+static POSENC_INLINE void posenc_ahead(const char *src, char *dst, size_t channels, int from,
+                                       int to)
 {
 #pragma GCC unroll 8
     for (size_t i = 0; i < channels * posenc_size(from); i += 64)
@@ -122,8 +123,8 @@ static POSENC_INLINE void split_token(const struct posenc_heads *h, size_t pairs
         single_pair(h, from, to, at, at + h->partner, cos[at], sin[at]);
 }
 
-static POSENC_INLINE void adjacent_token(const struct posenc_heads *h, size_t pairs, int from, int to,
-                                         int ahead, const float *cos, const float *sin)
+static POSENC_INLINE void adjacent_token(const struct posenc_heads *h, size_t pairs, int from,
+                                         int to, int ahead, const float *cos, const float *sin)
 {
     size_t at = 0, channels = 2 * pairs;
 #if POSENC_LANES >= 16
@@ -174,7 +175,8 @@ static POSENC_INLINE void rotate_tokens(const struct posenc_rotate_job *job, int
     }
 }
 
-static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t count, int from, int to)
+static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t count, int from,
+                                           int to)
 {
     size_t at = 0;
 #if POSENC_LANES >= 16
@@ -207,7 +209,8 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
 #define ROTATE_ALL(layout)                                                                     \
     ROTATE_FROM(layout, F32) ROTATE_FROM(layout, F16) ROTATE_FROM(layout, BF16)
 #define ROW(layout, from)                                                                      \
-    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16, rotate_##layout##_##from##_BF16}
+    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16,                           \
+     rotate_##layout##_##from##_BF16}
 #define CONVERT(from, to)                                                                      \
     static void convert_##from##_##to(const void *src, void *dst, size_t count)                \
     {                                                                                          \

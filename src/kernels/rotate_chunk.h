@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One chunk of pairs for all heads of a token: cosines and sines stay in registers, heads run inside.
+ * One chunk of pairs for all heads of a token: its row stays in registers, heads run inside.
  *
  * Template over the lane count N (16, 8, 4), included by rotate.h after element.h. `vectors`, the
  * dtypes and `ahead` are constants of the instantiation; `at` is the first channel of the chunk.
@@ -10,7 +10,8 @@ static POSENC_INLINE void LANES(split_chunk)(const struct posenc_heads *h, int v
                                              int to, int ahead, size_t at, const float *cos,
                                              const float *sin)
 {
-    const char *a_in = h->src + at * posenc_size(from), *b_in = a_in + h->partner * posenc_size(from);
+    const char *a_in = h->src + at * posenc_size(from),
+               *b_in = a_in + h->partner * posenc_size(from);
     char *a_out = h->dst + at * posenc_size(to), *b_out = a_out + h->partner * posenc_size(to);
     FLOATS c[4], s[4];
 #pragma GCC unroll 4

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact rows over vectors of doubles: the base row of a block of positions, then one complex product
- * per token. No fma anywhere: every machine rounds after each operation and gets the same doubles.
+ * Exact rows over vectors of doubles: the base row of a block of positions, then one complex
+ * product per token. No fma anywhere: every machine rounds after each operation and gets the same
+ * doubles.
  *
  * Template. Before the inclusion:
  *   vecd.h of the ISA   gives f64s and u64s of F64_LANES lanes and their operations
@@ -20,8 +21,8 @@ struct posenc_base {
 };
 
 /* p * W mod 1 by three products of 32 bits, then as posenc_sincos does it. */
-static POSENC_INLINE void base_row(const struct posenc_row_block *block, uint32_t p, int v, f64s *cos,
-                                   f64s *sin)
+static POSENC_INLINE void base_row(const struct posenc_row_block *block, uint32_t p, int v,
+                                   f64s *cos, f64s *sin)
 {
     const u64s position = set1_u64(p);
     u64s top = mul_u32(widen_u32(&block->w[2][v * F64_LANES]), position);

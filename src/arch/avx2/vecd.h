@@ -41,8 +41,8 @@ static inline f64s from_u32(u64s a)
     return sub_f64(_mm256_castsi256_pd(or_u64(a, magic)), _mm256_castsi256_pd(magic));
 }
 
-/* Rounded once: the upper half (sign turned) under the exponent of 2^84 and the lower half under that
- * of 2^52; taking both offsets off the upper one is exact, the last addition rounds. */
+/* Rounded once: the upper half (sign turned) under the exponent of 2^84 and the lower half under
+ * that of 2^52; taking both offsets off the upper one is exact, the last addition rounds. */
 static inline f64s from_i64(u64s a)
 {
     u64s upper = xor_u64(shift_right(a, 32), set1_u64(0x4530000080000000));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotation and conversion in plain C: the fallback everywhere, and the oracle of the other kernels. */
+/* Rotation and conversion in plain C: the fallback everywhere, and the oracle of all others. */
 #include "../../float16.h"
 #include "../../fma.h"
 #include "../../kernels.h"
@@ -48,7 +48,8 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
 #define ROTATE_ALL(layout)                                                                     \
     ROTATE_FROM(layout, F32) ROTATE_FROM(layout, F16) ROTATE_FROM(layout, BF16)
 #define ROW(layout, from)                                                                      \
-    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16, rotate_##layout##_##from##_BF16}
+    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16,                           \
+     rotate_##layout##_##from##_BF16}
 #define CONVERT(from, to)                                                                      \
     static void convert_##from##_##to(const void *src, void *dst, size_t count)                \
     {                                                                                          \

@@ -11,7 +11,8 @@ static void pair_rows(const struct posenc_rows_job *job, size_t i)
     double c, s;
     posenc_sincos(posenc_turns_times(w, job->base), &s, &c);
     for (size_t t = 0; t < job->count; t++) {
-        double step_c = block->step_cos[job->steps[t]][j], step_s = block->step_sin[job->steps[t]][j];
+        double step_c = block->step_cos[job->steps[t]][j],
+               step_s = block->step_sin[job->steps[t]][j];
         double row_c = (c * step_c - s * step_s) * job->factor;
         double row_s = (s * step_c + c * step_s) * job->factor;
         job->cos[(ptrdiff_t)t * job->stride + (ptrdiff_t)i] = (float)row_c;
