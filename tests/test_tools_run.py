@@ -3,6 +3,7 @@
 """The command posenc from outside: attend, run, isa, help, wrong usage.
 
 usage: test_tools_run.py POSENC DATA-FOLDER GROUP...
+FAULT_LIBRARY in the environment names the built tests/fault.c, for the group Faults.
 """
 import json
 import os
@@ -348,6 +349,32 @@ class Run(Case):
         facts = self.numbers("--tokens", 4, "--layers", 1, config("llama-3.1-8b"),
                              environment={"POSENC_ISA": "scalar"})
         self.assertTrue(facts["results"][-1]["default"])
+
+
+class Faults(Case):
+    """A library that is slightly wrong: the self-check must say so, or it checks nothing."""
+
+    def test_each_fault_is_noticed(self):
+        several = self.good("isa").stdout.count(b" available ") > 1
+        for fault, what in (
+                ("none", None), ("rows", "rows"), ("nan", "rows"), ("rotate", "rotation"),
+                ("copy", "rotation"), ("attention", "attention"), ("isa_rows", "ISAs"),
+                ("isa_rotate", "ISAs"), ("isa_attention", "ISAs")):
+            if what == "ISAs" and not several:
+                continue
+            environment = {"LD_PRELOAD": os.environ["FAULT_LIBRARY"], "FAULT": fault}
+            words = ["run", "--tokens", 8, "--layers", 1, config("gpt-j-6b")]
+            done = self.run_posenc(*words, environment=environment)
+            text = done.stdout.decode()
+            if what is None:
+                self.assertEqual((done.returncode, text.count("FAILED")), (OK, 0), done.stderr)
+                continue
+            self.assertEqual(done.returncode, REFUSED, fault)
+            self.assertRegex(text, rf"(?m)^self-check: FAILED {what} ", fault)
+            self.assertRegex(done.stderr.decode(), r"^posenc run: [^\n]*self-check failed\n$")
+            done = self.run_posenc("run", "--json", *words[1:], environment=environment)
+            self.assertEqual((done.returncode, json.loads(done.stdout)["self_check"]["ok"]),
+                             (REFUSED, False))
 
 
 if __name__ == "__main__":
