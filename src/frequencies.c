@@ -127,7 +127,10 @@ static void llama3_hf_prepare(hf_context *context)
     context->high = p->original_max_position / p->high_freq_factor;
 }
 
-/* A scalar divided by a tensor is, in torch, the tensor's reciprocal times the scalar. */
+/*
+ * A scalar divided by a tensor is, in torch, the tensor's reciprocal times the scalar. An empty range
+ * with the wavelength exactly on it is 0 / 0 there; here it counts as low.
+ */
 static float llama3_hf(const hf_context *context, int32_t pair, float power)
 {
     (void)pair;
@@ -139,8 +142,8 @@ static float llama3_hf(const hf_context *context, int32_t pair, float power)
         return scaled;
     }
     float turns = 1.0f / wavelength * (float)p->original_max_position;
-    float t = (turns - (float)p->low_freq_factor)
-        / (float)(p->high_freq_factor - p->low_freq_factor);
+    float range = (float)(p->high_freq_factor - p->low_freq_factor);
+    float t = range > 0.0f ? (turns - (float)p->low_freq_factor) / range : 0.0f;
     return (1.0f - t) * scaled / factor + t * scaled;
 }
 

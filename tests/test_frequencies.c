@@ -165,14 +165,14 @@ static void quotients_of_exact_frequencies_are_rounded_once(void **state)
     (void)state;
     uint64_t bits = 1;
     for (size_t n = 0; n < COUNT(EXACT); n++) {
-        for (int i = 0; i < 1200; i++) {
+        for (int i = 0; i < (EXACT[n].r < 50 ? 1200 : 53); i++) {
             bits = bits * 6364136223846793005u + 1442695040888963407u;
             double s = posenc_double(bits & 0x7fffffffffffffffu);
             if (isfinite(s) && s >= 0x1p-950) {
-                check_exact_quotient(n, EXACT[n].r < 50 || i < 100 ? s : 2.0 - ldexp(1.0, -i % 53));
+                check_exact_quotient(n, s);
             }
-            s = i < 53 ? 2.0 - ldexp(1.0, -i) : 0x1p1023 - ldexp(1.0, 970 + i % 40);
-            check_exact_quotient(n, s);
+            check_exact_quotient(n, 2.0 - ldexp(1.0, -i % 53));
+            check_exact_quotient(n, 0x1p1023 - ldexp(1.0, 970 + i % 40));
         }
     }
 }
@@ -229,6 +229,31 @@ static void yarn_ranges_outside_the_pairs(void **state)
     for (int i = 0; i < 32; i++) {
         assert_true(got[i] == (i < edge ? plain[i] : plain[i] / 8.0));
     }
+}
+
+/* With one factor for low and high, as Llama 4 has it, the blend is a step at L0 / factor. */
+static void llama3_with_an_empty_range_is_a_step(void **state)
+{
+    (void)state;
+    double got[64], plain[64];
+    float got_f32[64], plain_f32[64];
+    posenc_rope_params n = parameters(POSENC_SCALING_NONE, 5e5, 128);
+    posenc_rope_params p = parameters(POSENC_SCALING_LLAMA3, 5e5, 128);
+    p.high_freq_factor = p.low_freq_factor;
+    posenc_frequencies(&n, plain);
+    posenc_frequencies(&p, got);
+    posenc_frequencies_hf_f32(&n, plain_f32);
+    posenc_frequencies_hf_f32(&p, got_f32);
+    for (int i = 0; i < 64; i++) {
+        int kept = 6.283185307179586 / plain[i] < 8192.0;
+        assert_true(got[i] == (kept ? plain[i] : plain[i] / 8.0));
+        assert_true(got_f32[i] == (kept ? plain_f32[i] : plain_f32[i] / 8.0f));
+    }
+    n.scaling = POSENC_SCALING_LLAMA3;
+    n.low_freq_factor = n.high_freq_factor = 1.0;
+    n.original_max_position = (double)(6.2831855f);
+    posenc_frequencies_hf_f32(&n, got_f32);
+    assert_true(got_f32[0] == 0.125f);
 }
 
 /* Any positive double must be safe: where a parameter leaves the range of use, no NaN comes out. */
@@ -360,6 +385,7 @@ int main(void)
         cmocka_unit_test(quotients_of_exact_frequencies_are_rounded_once),
         cmocka_unit_test(inverse_copies_and_divisors_go_before_the_factor),
         cmocka_unit_test(yarn_ranges_outside_the_pairs),
+        cmocka_unit_test(llama3_with_an_empty_range_is_a_step),
         cmocka_unit_test(extreme_parameters_never_give_nan),
         cmocka_unit_test(double_doubles_keep_a_hundred_bits),
         cmocka_unit_test(hf_powers_are_correctly_rounded),
