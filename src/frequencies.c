@@ -128,8 +128,8 @@ static void llama3_hf_prepare(hf_context *context)
 }
 
 /*
- * A scalar divided by a tensor is, in torch, the tensor's reciprocal times the scalar. An empty range
- * with the wavelength exactly on it is 0 / 0 there; here it counts as low.
+ * A scalar divided by a tensor is, in torch, the tensor's reciprocal times the scalar. An empty
+ * range with the wavelength exactly on it divides by 0 there; here it counts as low.
  */
 static float llama3_hf(const hf_context *context, int32_t pair, float power)
 {
