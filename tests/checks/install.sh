@@ -89,7 +89,7 @@ check_setting() {
     elif [ -z "$stage" ] || [[ $libdir != /* ]]; then
         "$command" isa >/dev/null || fail "$command does not run"
     fi
-    if grep -rqF -e "$work/build" -e "$source/" "$real/pkgconfig" "$real/cmake"; then
+    if grep -rqF -e "$work/build" -e "$source/src" "$real/pkgconfig" "$real/cmake"; then
         fail "a path of the build in the installed files"
     fi
 }
