@@ -142,6 +142,13 @@ static int32_t check_frequencies(const posenc_rope_params *p, posenc_error *erro
             return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                                "frequencies[%d] is %g: must be finite and %s", (int64_t)i,
                                p->frequencies[i], divisors ? "> 0" : ">= 0 and < 2^76");
+    /* Each may be tiny by itself, but a frequency is at most 1 / (divisor * factor). */
+    double factor = p->scaling == POSENC_SCALING_LINEAR ? p->factor : 1;
+    for (int i = 0; divisors && i < p->rotary_dim / 2; i++)
+        if (p->frequencies[i] * factor < 0x1p-75)
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                               "frequencies[%d] is %g with factor %g: the product must be >= 2^-75",
+                               (int64_t)i, p->frequencies[i], factor);
     return POSENC_OK;
 }
 

@@ -90,3 +90,22 @@ int32_t posenc_positions_check(const posenc_positions *p, int64_t batch, int64_t
                 status = check_run(posenc_position(p, b, t), 1, b, t, range, error);
     return status;
 }
+
+int32_t posenc_positions_apart(const posenc_positions *p, int64_t batch, int64_t tokens,
+                               const struct posenc_view *out, posenc_error *error)
+{
+    if (p->kind == POSENC_POSITIONS_START || batch == 0 || tokens == 0)
+        return POSENC_OK;
+    /* The ids as a view: an id of 64 bits is a head of two channels. */
+    int64_t words = p->dtype == POSENC_I64 ? 2 : 1;
+    int64_t last = p->kind == POSENC_POSITIONS_IDS ? tokens : 1;
+    posenc_tensor ids = {
+        .data = (void *)(uintptr_t)p->ids,
+        .dtype = POSENC_F32,
+        .shape = {batch, last, 1, words},
+        .stride = {batch > 1 ? p->stride[0] * words : 0, last > 1 ? p->stride[1] * words : 0, 0, 1},
+    };
+    struct posenc_view view;
+    int32_t status = posenc_view_check(&view, &ids, "positions.ids", error);
+    return status ? status : posenc_disjoint_check(out, &view, error);
+}

@@ -4,6 +4,7 @@
 #define POSENC_POSITIONS_H
 
 #include "common.h"
+#include "tensor.h"
 
 /* The lowest and highest position that a plan accepts. */
 struct posenc_range {
@@ -14,6 +15,11 @@ struct posenc_range {
 /* Checks the struct and every position that batch x tokens will read. */
 int32_t posenc_positions_check(const posenc_positions *positions, int64_t batch, int64_t tokens,
                                const struct posenc_range *range, posenc_error *error);
+
+/* Fails with POSENC_ERROR_OVERLAP if ids that have passed the check lie in memory that the call
+ * writes: later ids would be read after they were overwritten. */
+int32_t posenc_positions_apart(const posenc_positions *positions, int64_t batch, int64_t tokens,
+                               const struct posenc_view *out, posenc_error *error);
 
 /* Element i of ids. */
 static inline int64_t posenc_id(const posenc_positions *positions, int64_t i)

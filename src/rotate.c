@@ -346,6 +346,10 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
                                q->shape[d]);
     const posenc_tensor *t = q ? q : k;
     status = posenc_positions_check(positions, t->shape[0], t->shape[1], &plan->range, error);
+    for (int i = 0; i < 2 && !status; i++)
+        if (side[i].in)
+            status = posenc_positions_apart(positions, t->shape[0], t->shape[1], &side[i].out_view,
+                                            error);
     if (status)
         return status;
     int ahead = reads_ahead(plan, side);
@@ -369,8 +373,8 @@ int32_t posenc_rope_flat(const posenc_plan *plan, void *q, void *k, int32_t dtyp
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
     for (int i = 0; i < 4; i++)
         if (count[i] > INT64_MAX >> 1)
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be 0..2^62", name[i],
-                               (int64_t)(count[i] >> 1));
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is 2^62 or more: must be less",
+                               name[i]);
     if (!q != !q_heads || !k != !k_heads)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "q is %s with q_heads %d, k is %s with k_heads %d: an array is given "

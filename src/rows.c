@@ -132,6 +132,8 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
     if (!status)
         status = posenc_positions_check(positions, rows->shape[0], rows->shape[1], &plan->range,
                                         error);
+    if (!status)
+        status = posenc_positions_apart(positions, rows->shape[0], rows->shape[1], &view, error);
     if (status)
         return status;
     for (int64_t b = 0; b < rows->shape[0]; b++) {
