@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Cuts the core tests' number files out of the golden data and the cases: extract.py GOLDEN CASES."""
+import glob
+import json
+import math
+import os
+import sys
+
+GOLDEN, CASES = sys.argv[1], sys.argv[2]
+HERE = os.path.dirname(os.path.abspath(__file__))
+KINDS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3}
+CASE_KINDS = ("K01", "K02", "K03", "K04", "K05", "K06", "K07", "K08", "K09", "K10", "K18", "K19")
+# What the library cannot express yet, and what other tests read from the configs themselves.
+OTHERS = ("B23-a", "B23-b", "B24-b", "B27-a", "B27-b", "B27-c", "B29-a", "B30-a", "B50-a", "B50-b")
+
+
+def write(name, about, lines):
+    with open(os.path.join(HERE, name), "w") as out:
+        out.write("# SPDX-License-Identifier: MIT\n# %s\n" % about)
+        out.writelines(line + "\n" for line in lines)
+
+
+def text(value):
+    """A number as the file has it, booleans and hex strings as integers."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, str):
+        return str(int(value, 16)) if value.startswith("0x") else value
+    return repr(value)
+
+
+def is_number(value):
+    if isinstance(value, str):
+        return value.startswith("0x") or value == "NaN"
+    return isinstance(value, (int, float))
+
+
+def flatten(case, path, value):
+    """Lines "CASE PATH numbers" for every number and list of numbers below value."""
+    if is_number(value):
+        yield "%s %s %s" % (case, path, text(value))
+    elif isinstance(value, list) and value and all(is_number(v) for v in value):
+        yield "%s %s %s" % (case, path, " ".join(text(v) for v in value))
+    elif isinstance(value, (list, dict)):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in pairs:
+            yield from flatten(case, "%s.%s" % (path, str(key).replace(" ", "_")), inner)
+
+
+def cases():
+    for case in json.load(open(os.path.join(CASES, "cases.json")))["cases"]:
+        if case["kind"] in CASE_KINDS and case["id"] not in OTHERS:
+            for key in ("parameters", "input", "expected"):
+                yield from flatten(case["id"], key, case.get(key))
+
+
+def scaling_of(config, kind):
+    """The parameters of the rope block, in the order of the test's struct."""
+    config = config.get("text_config", config)
+    block = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    original = block.get("original_max_position_embeddings") or 0
+    factor = block.get("factor")
+    if kind == "yarn" and factor is None:
+        factor = config["max_position_embeddings"] / original
+    low, high = block.get("low_freq_factor", 0), block.get("high_freq_factor", 0)
+    if low == high and high:
+        high = math.nextafter(high, math.inf)  # no wavelength lies between: the blend is never used
+    if kind == "default":
+        return [0] * 11
+    return [KINDS[kind], factor, block.get("attention_factor") or 0, original, low, high,
+            block.get("beta_fast") or 32, block.get("beta_slow") or 1, block.get("mscale") or 0,
+            block.get("mscale_all_dim") or 0, int(block.get("truncate", True))]
+
+
+def golden_rows():
+    for path in sorted(glob.glob(os.path.join(GOLDEN, "expected", "*.json"))):
+        name = os.path.basename(path)[:-5]
+        expected = json.load(open(path))
+        config = json.load(open(os.path.join(GOLDEN, "configs", name + ".json")))
+        for rope in expected.get("rope") or []:
+            if rope["rope_type"] not in KINDS:
+                continue
+            pairs = rope["pairs"]
+            chosen = sorted({0, 1, 2, pairs // 4, pairs // 3, pairs // 2, pairs - 2, pairs - 1} - {-1})
+            chosen = [i for i in chosen if i < pairs]
+            yield "%s/%s plan %s" % (name, rope["id"], " ".join(map(repr, [
+                1 if rope["layout"] == "adjacent" else 2, expected["head_dim"], rope["rotary_dim"],
+                rope["rotary_offset"], float(rope["theta"]), float(rope["attention_factor"])]
+                + scaling_of(config, rope["rope_type"]))))
+            yield "%s/%s pairs %s" % (name, rope["id"], " ".join(map(str, chosen)))
+            for key in ("inv_freq", "inv_freq_f32"):
+                yield "%s/%s %s %s" % (name, rope["id"], key,
+                                       " ".join(rope[key][i] for i in chosen))
+            yield "%s/%s positions %s" % (name, rope["id"], " ".join(rope["cos"]))
+            for position in rope["cos"]:
+                for part in ("cos", "sin"):
+                    yield "%s/%s %s.%s %s" % (name, rope["id"], part, position, " ".join(
+                        rope[part][position][i] for i in chosen))
+
+
+def golden_rotations():
+    for number, case in enumerate(json.load(open(os.path.join(GOLDEN, "extra", "rotations.json")))["cases"]):
+        step = 1 if len(case["rotated"]) <= 240 else 13
+        yield "%d case %d %d %d %d %d %d %d %d %d" % (
+            number, case["B"], case["T"], case["H"], case["D"], case["rotary_dim"],
+            1 if case["layout"] == "adjacent" else 2, case["offset"], case["lcg_seed"], step)
+        for key in ("rotated", "rotated_inverse"):
+            if key in case:
+                yield "%d %s %s" % (number, key, " ".join(case[key][::step]))
+
+
+write("cases.txt", "Numbers of the cases from public bug reports: ID PATH values.", cases())
+write("golden_rows.txt", "Frequencies, cosines and sines of real models, computed with 50 digits.",
+      golden_rows())
+write("golden_rotations.txt", "Rotated tensors, computed with 50 digits; inputs by the generator.",
+      golden_rotations())
