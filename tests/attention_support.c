@@ -121,7 +121,8 @@ static void true_scores(const struct problem *p, struct row_truth *r, int64_t b,
             size += fabsl((long double)q[c] * k[c]);
         }
         r->s[j] = scale * sum;
-        r->e[j] = (long double)((d + 15) / 16 + 6) * u * fabsl(scale) * size;
+        r->e[j] = (long double)((d + 15) / 16 + 6) * u * fabsl(scale) * size +
+                  (long double)d * 0x1p-150L * fabsl(scale) + 0x1p-150L;
         r->largest = fmaxl(r->largest, r->s[j]);
         r->largest_error = fmaxl(r->largest_error, r->e[j]);
     }

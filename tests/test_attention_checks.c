@@ -107,7 +107,7 @@ static const struct {
     {AT(v.shape[3]), 4097, ARGUMENT, "v.shape[3] is 4097"},
     {AT(out.shape[0]), 1, ARGUMENT, "out.shape[0] is 1: must be that of q, 2"},
     {AT(out.shape[3]), 8, ARGUMENT, "out.shape[3] is 8: must be that of v, 9"},
-    {AT(q.shape[1]), INT64_MAX / 4, ARGUMENT, "q.shape [2, 2305843009213693951, 6, 8]"},
+    {AT(q.shape[1]), INT64_MAX / 4, ARGUMENT, "shape [2, 2305843009213693951, 6, 8]"},
     {AT(k.stride[3]), 2, ARGUMENT, "k.stride[3] is 2"},
     {AT(out.stride[3]), 0, ARGUMENT, "out.stride[3] is 0"},
     {AT(v.stride[1]), INT64_MAX, ARGUMENT, "v: shape [2, 7, 3, 9]"},
