@@ -17,6 +17,7 @@ import unittest
 import numpy as np
 
 POSENC, DATA = sys.argv[1:3] if len(sys.argv) > 2 else ("posenc", "data")
+COMMAND = [*os.environ.get("POSENC_EMULATOR", "").split(), POSENC]  # for cross builds
 OK, REFUSED, USAGE, SYSTEM = 0, 1, 2, 3
 
 
@@ -68,7 +69,7 @@ class Case(unittest.TestCase):
     def run_posenc(self, *words, **kwargs):
         kwargs.setdefault("timeout", 280)
         environment = dict(os.environ, **kwargs.pop("environment", {}))
-        return subprocess.run([POSENC, *map(str, words)], capture_output=True, env=environment,
+        return subprocess.run([*COMMAND, *map(str, words)], capture_output=True, env=environment,
                               **kwargs)
 
     def good(self, *words, **kwargs):
@@ -346,7 +347,7 @@ class Files(Case):
         self.bad(SYSTEM, "No space left", *self.model, self.x, "/dev/full")
         self.assertTrue(os.path.exists("/dev/full"))
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([POSENC, "isa"], stdout=full, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run([*COMMAND, "isa"], stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual(done.returncode, SYSTEM)
         self.assertIn(b"standard output", done.stderr)
 
@@ -369,7 +370,7 @@ class Files(Case):
     def interrupt(self):
         """Stops the command while its unfinished file is there, then ends it. False if too late."""
         out = self.path("out.npy")
-        with subprocess.Popen([POSENC, *self.model, self.path("big.npy"), out]) as process:
+        with subprocess.Popen([*COMMAND, *self.model, self.path("big.npy"), out]) as process:
             while process.poll() is None:
                 if any(name.startswith("out.npy.") for name in os.listdir(self.folder)):
                     process.send_signal(signal.SIGSTOP)

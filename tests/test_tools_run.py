@@ -372,9 +372,10 @@ class Faults(Case):
             self.assertEqual(done.returncode, REFUSED, fault)
             self.assertRegex(text, rf"(?m)^self-check: FAILED {what} ", fault)
             self.assertRegex(done.stderr.decode(), r"^posenc run: [^\n]*self-check failed\n$")
-            done = self.run_posenc("run", "--json", *words[1:], environment=environment)
-            self.assertEqual((done.returncode, json.loads(done.stdout)["self_check"]["ok"]),
-                             (REFUSED, False))
+            if fault == "rows":
+                done = self.run_posenc("run", "--json", *words[1:], environment=environment)
+                self.assertEqual((done.returncode, json.loads(done.stdout)["self_check"]["ok"]),
+                                 (REFUSED, False))
 
 
 if __name__ == "__main__":
