@@ -107,8 +107,11 @@ static void print_contract(const struct run *run)
     if (f->max_position > 0)
         printf("  %-9s %lld positions (%s)\n", "limit", (long long)f->max_position,
                f->max_position_key ? f->max_position_key : "?");
-    printf("  %-9s scale %.9g (%s)\n", "softmax", f->softmax_scale,
-           f->softmax_rule ? f->softmax_rule : "?");
+    char softmax[256];
+    snprintf(softmax, sizeof softmax, "scale %.9g (%s)", f->softmax_scale,
+             f->softmax_rule ? f->softmax_rule : "?");
+    printf("  %-9s ", "softmax");
+    print_wrapped(softmax);
     if (f->sliding_window > 0)
         printf("  %-9s %lld tokens, on the layers that slide\n", "window",
                (long long)f->sliding_window);
@@ -194,7 +197,7 @@ void run_print(const struct run *run)
         print_line(run, run->result[i].name, i == chosen ? '*' : ' ', run->result[i].seconds,
                    run->result[i].ratio, "");
     const struct run_result *limit = &run->touch[run->limit];
-    snprintf(remark, sizeof remark, "   the same bytes touched (%s)", limit->name);
+    snprintf(remark, sizeof remark, "   touching the bytes (%s)", limit->name);
     print_line(run, "limit", ' ', limit->seconds, limit->ratio, remark);
     printf("\n  one thread, its CPU time; tokens through one layer; medians of %d interleaved\n  "
            "rounds; "
