@@ -105,6 +105,8 @@ static const struct refusal blocks[] = {
     {SCALED("\"type\": \"linear\", \"factor\": null"), {"rope_scaling.factor is missing"}},
     {SCALED("\"type\": \"linear\", \"factor\": \"4\""), {"rope_scaling.factor is \"4\""}},
     {SCALED("\"type\": \"linear\", \"factor\": 0"), {"rope_scaling.factor is 0", "> 0"}},
+    {SCALED("\"type\": \"linear\", \"factor\": 1e300"), {"rope_scaling.factor is 1e+300", "2^64"}},
+    {SCALED("\"type\": \"linear\", \"factor\": 1e-300"), {"rope_scaling.factor is 1e-300"}},
     {SCALED("\"type\": \"linear\", \"factor\": -2"), {"rope_scaling.factor is -2", "> 0"}},
     {SCALED("\"type\": \"spiral\", \"factor\": 2"), {"rope_scaling.type is \"spiral\"", "unknown"}},
     {SCALED("\"rope_type\": \"YARN\""), {"rope_scaling.rope_type is \"YARN\"", "unknown"}},

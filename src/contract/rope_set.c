@@ -3,7 +3,6 @@
 #include "family.h"
 #include "reader.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -243,6 +242,14 @@ static int read_rotary_dim(struct posenc_reader *reader, const struct posenc_nod
     return 0;
 }
 
+/* What a plan accepts, so that a contract that was read can be used. */
+static const char RANGE[] = "must be > 0, within 2^-64..2^64";
+
+static int in_range(double value)
+{
+    return value >= 0x1p-64 && value < 0x1p64;
+}
+
 /* A number that the kind cannot do without. */
 static int need_real(struct posenc_reader *reader, const struct posenc_node *block, const char *key,
                      const struct kind *kind, double *value)
@@ -253,10 +260,7 @@ static int need_real(struct posenc_reader *reader, const struct posenc_node *blo
         posenc_fail(&rule, POSENC_OK, "the kind %s needs it", kind->name);
         return posenc_refuse_missing(reader, block, key, rule.text);
     }
-    if (found > 0 && !(*value > 0.0)) {
-        return posenc_refuse(reader, block, key, "must be > 0");
-    }
-    return found < 0 ? -1 : 0;
+    return found < 0 ? -1 : refuse_unless(reader, in_range(*value), block, key, RANGE);
 }
 
 /* The length before extension: beside the block, then in it, then the declared limit. */
@@ -321,8 +325,8 @@ static int optional_real(struct posenc_reader *reader, const struct posenc_node 
     if (found < 0) {
         return -1;
     }
-    if (found && !(found_value > 0.0)) {
-        return posenc_refuse(reader, block, key, "must be > 0");
+    if (found && !in_range(found_value)) {
+        return posenc_refuse(reader, block, key, RANGE);
     }
     if (found) {
         *value = found_value;
@@ -342,8 +346,8 @@ static int read_mscale(struct posenc_reader *reader, const struct posenc_node *b
         if (posenc_get_real(reader, block, keys[i], &values[i]) < 0) {
             return -1;
         }
-        if (!(values[i] >= 0.0)) {
-            return posenc_refuse(reader, block, keys[i], "must be >= 0");
+        if (!(values[i] >= 0.0 && values[i] <= 0x1p64)) {
+            return posenc_refuse(reader, block, keys[i], "must be >= 0 and <= 2^64");
         }
     }
     set->mscale_all_dim = values[1];
@@ -388,12 +392,14 @@ static int read_llama3(struct posenc_reader *reader, const struct posenc_node *b
         return -1;
     }
     if (refuse_unless(reader, params->low_freq_factor <= params->high_freq_factor, block,
-                      "low_freq_factor", "must not exceed high_freq_factor") < 0)
+                      "low_freq_factor", "must not exceed high_freq_factor") < 0) {
         return -1;
-    /* Equal factors (Llama 4 Scout) leave no room for a blend. A plan refuses them, since the formula
-     * would divide by zero; the next double gives the abrupt change that they mean. */
-    if (params->low_freq_factor == params->high_freq_factor)
-        params->high_freq_factor *= 1 + DBL_EPSILON;
+    }
+    /* Equal factors (Llama 4 Scout) leave no room for a blend. A plan refuses them, since the
+     * formula would divide by zero; the next double gives the abrupt change that they mean. */
+    if (params->low_freq_factor == params->high_freq_factor) {
+        params->high_freq_factor = nextafter(params->high_freq_factor, INFINITY);
+    }
     return 0;
 }
 
