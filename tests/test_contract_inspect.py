@@ -11,7 +11,7 @@ import sys
 import unittest
 
 POSENC, DATA = sys.argv[1:3] if len(sys.argv) > 2 else ("posenc", "data")
-COMMAND = [word for word in os.environ.get("POSENC_EMULATOR", "").split(";") if word] + [POSENC]
+COMMAND = [*os.environ.get("POSENC_EMULATOR", "").split(), POSENC]  # for cross builds
 OK, REFUSED, USAGE, SYSTEM = 0, 1, 2, 3
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,
          "num_hidden_layers": 2}
