@@ -188,7 +188,7 @@ class Usage(Case):
         top = self.good("--help").stdout.decode()
         for name in COMMANDS:
             self.assertRegex(top, rf"\n  {name} ")
-            for words in ([name, "--help"], [name, "x", "--help"]):
+            for words in ([name, "--help"], [name, "x", "--help"], [name, "-h"]):
                 done = self.good(*words)
                 text = done.stdout.decode()
                 self.assertEqual(done.stderr, b"")

@@ -134,7 +134,7 @@ static void print_help(const struct tool_usage *usage)
     printf("usage: posenc %s\n\n%s\n\noptions:\n", usage->usage, usage->summary);
     print_options(usage->options);
     print_options(usage->shared);
-    printf("  %-22s%s\n\nexample:\n  %s\n", "--help", "this text", usage->example);
+    printf("  %-22s%s\n\nexample:\n  %s\n", "--help, -h", "this text", usage->example);
 }
 
 enum { MAX_OPTIONS = 40, HELP = 1000 };
@@ -165,10 +165,10 @@ int tool_next_option(const struct tool_usage *usage, int argc, char **argv, cons
     collect(usage, options, known);
     opterr = 0;
     optopt = 0;
-    int got = getopt_long(argc, argv, ":", options, NULL);
+    int got = getopt_long(argc, argv, ":h", options, NULL);
     if (got == -1)
         return TOOL_OPTION_END;
-    if (got == HELP) {
+    if (got == HELP || got == 'h') {
         print_help(usage);
         *code = TOOL_OK;
         return TOOL_OPTION_STOP;
