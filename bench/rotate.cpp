@@ -127,12 +127,16 @@ void head_width(benchmark::State &state, int32_t isa, int32_t layout, int64_t wi
 
 /* What posenc_rotate hands to its kernel for a contiguous tensor in place. */
 posenc_rotate_job job_of(const posenc_tensor &tensor, const row_buffer &rows) {
+    const int64_t size = tensor.dtype == POSENC_F32 ? 4 : 2;
     posenc_rotate_job job = {};
-    job.src = job.dst = tensor.data;
-    job.src_token = job.dst_token = tensor.stride[1];
-    job.src_head = job.dst_head = tensor.stride[2];
+    posenc_rotate_side &side = job.side[0];
+    side.dst = static_cast<char *>(tensor.data);
+    side.src = side.dst;
+    side.src_token = side.dst_token = tensor.stride[1] * size;
+    side.src_head = side.dst_head = tensor.stride[2] * size;
+    side.heads = static_cast<size_t>(tensor.shape[2]);
+    job.sides = 1;
     job.tokens = static_cast<size_t>(tensor.shape[1]);
-    job.heads = static_cast<size_t>(tensor.shape[2]);
     job.pairs = job.partner = static_cast<size_t>(tensor.shape[3] / 2);
     job.cos = rows.memory.as<float>();
     job.sin = job.cos + job.pairs;
@@ -153,8 +157,10 @@ void bare_kernel(benchmark::State &state, int32_t isa, int32_t layout, int32_t d
     const posenc_rotate_job q = job_of(data.q, rows), k = job_of(data.k, rows);
     posenc_rotate_kernel *const kernel = kernel_of(isa, layout, dtype);
     against_limit(state, data, 1, [&] {
-        kernel(&q);
-        kernel(&k);
+        posenc_rotate_job once = q;
+        kernel(&once);
+        once = k;
+        kernel(&once);
     });
 }
 
@@ -164,7 +170,7 @@ void call_overhead(benchmark::State &state, int32_t isa, int32_t layout) {
     const plan_pointer plan = make_plan(isa, layout, of.width);
     const row_buffer rows(plan.get(), 1, POSENC_F32);
     qk data(of, POSENC_F32, 1);
-    const posenc_rotate_job job = job_of(data.q, rows);
+    posenc_rotate_job job = job_of(data.q, rows);
     posenc_rotate_kernel *const kernel = kernel_of(isa, layout, POSENC_F32);
     posenc_error error = {};
     compare(
@@ -175,7 +181,10 @@ void call_overhead(benchmark::State &state, int32_t isa, int32_t layout) {
                                   nullptr, nullptr, &error),
                     error);
         },
-        [&] { kernel(&job); });
+        [&] {
+            job.tokens = 1;
+            kernel(&job);
+        });
 }
 
 /* Calls `add_one(isa, layout, "/layout/isa")` for every kernel of this machine. */

@@ -26,22 +26,26 @@ struct posenc_rows_job {
     ptrdiff_t stride;     /* floats from token to token */
 };
 
-/*
- * Rotates the pairs [0, pairs) of `heads` heads for `tokens` tokens by a row each. src and dst
- * point at the first channel of the window; strides count elements. src and dst are the same view
- * or disjoint.
- */
-struct posenc_rotate_job {
+/* Q or K: the first channel of the window of token 0, head 0. Strides count elements. */
+struct posenc_rotate_side {
     const void *src;
     void *dst;
     ptrdiff_t src_token, src_head;
     ptrdiff_t dst_token, dst_head;
-    const float *cos;     /* of token 0; the next token's are row_stride floats on */
+    size_t heads;
+};
+
+/* Rotates the pairs [0, pairs) of every head of one or two sides for `tokens` tokens, by a row each.
+ * The src and dst of a side are the same view or disjoint. */
+struct posenc_rotate_job {
+    const float *cos; /* of token 0; the next token's are row_stride floats on */
     const float *sin;
     ptrdiff_t row_stride;
-    size_t tokens, heads, pairs;
-    size_t partner;       /* split_half: channels from the first of a pair to the second */
-    int ahead;            /* 1: the call is larger than the caches, prefetch */
+    size_t tokens, pairs;
+    size_t partner; /* split_half: channels from the first of a pair to the second */
+    int ahead;      /* 1: the call is larger than the caches, read ahead */
+    int sides;
+    struct posenc_rotate_side side[2];
 };
 
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */

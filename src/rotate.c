@@ -39,8 +39,7 @@ static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_
                                out_name);
         return POSENC_OK;
     }
-    int plain = posenc_view_is_plain(&s->in_view, in, in_name);
-    int32_t status = plain ? POSENC_OK : posenc_view_check(&s->in_view, in, in_name, error);
+    int32_t status = posenc_view_check(&s->in_view, in, in_name, error);
     if (status)
         return status;
     s->out_view = s->in_view;
@@ -51,21 +50,24 @@ static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_
                            (int64_t)plan->rotary_dim);
     if (out && out != in)
         status = check_output(s, out, out_name, error);
-    if (status || (plain && s->out == s->in))
-        return status;
-    return posenc_writable_check(&s->out_view, error);
+    return status ? status : posenc_writable_check(&s->out_view, error);
 }
 
-/* What is written must not be read or written through the other tensor. */
+/* Q and K go through the same tokens, and what one writes the other must not read or write. */
 static int32_t check_pair(const struct side side[2], posenc_error *error)
 {
-    int32_t status = POSENC_OK;
-    if (!side[0].in || !side[1].in)
-        return status;
-    status = posenc_disjoint_check(&side[0].out_view, &side[1].out_view, error);
-    if (!status && side[1].out != side[1].in)
+    const posenc_tensor *q = side[0].in, *k = side[1].in;
+    if (!q || !k)
+        return POSENC_OK;
+    for (int d = 0; d < 2; d++)
+        if (q->shape[d] != k->shape[d])
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                               "k.shape[%d] is %d: must be %d as in q", (int64_t)d, k->shape[d],
+                               q->shape[d]);
+    int32_t status = posenc_disjoint_check(&side[0].out_view, &side[1].out_view, error);
+    if (!status && side[1].out != k)
         status = posenc_disjoint_check(&side[0].out_view, &side[1].in_view, error);
-    if (!status && side[0].out != side[0].in)
+    if (!status && side[0].out != q)
         status = posenc_disjoint_check(&side[1].out_view, &side[0].in_view, error);
     return status;
 }
@@ -93,25 +95,10 @@ static int32_t check_all(const posenc_plan *plan, int32_t direction, const struc
     return status ? status : check_pair(side, error);
 }
 
-/* Where a stretch of tokens of one batch row lies, and its rows. */
-struct stretch {
-    int64_t batch, token;
-    size_t tokens;
-    size_t first, count; /* pairs */
-    const float *cos, *sin;
-    ptrdiff_t row_stride;
-};
-
 /* The stride of a dimension; of a single element it means nothing and may be anything. */
 static ptrdiff_t step(const posenc_tensor *t, int d)
 {
     return t->shape[d] > 1 ? (ptrdiff_t)t->stride[d] : 0;
-}
-
-static void *element(const posenc_tensor *t, int64_t b, int64_t token, int64_t channel)
-{
-    int64_t at = b * step(t, 0) + token * step(t, 1) + channel;
-    return (char *)t->data + at * posenc_dtype_size(t->dtype);
 }
 
 /* The window may stand alone in the tensor: then it starts at channel 0. */
@@ -120,28 +107,10 @@ static int64_t window(const posenc_plan *plan, const posenc_tensor *t)
     return t->shape[3] == plan->rotary_dim ? 0 : plan->rotary_offset;
 }
 
-static void rotate_pairs(const posenc_plan *plan, const struct side *s, const struct stretch *w,
-                         int ahead)
+static char *element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head, int64_t channel)
 {
-    int64_t spread = plan->layout == POSENC_ADJACENT ? 2 : 1;
-    int64_t channel = window(plan, s->in) + (int64_t)w->first * spread;
-    struct posenc_rotate_job job = {
-        .src = element(s->in, w->batch, w->token, channel),
-        .dst = element(s->out, w->batch, w->token, channel),
-        .src_token = step(s->in, 1),
-        .src_head = step(s->in, 2),
-        .dst_token = step(s->out, 1),
-        .dst_head = step(s->out, 2),
-        .cos = w->cos,
-        .sin = w->sin,
-        .row_stride = w->row_stride,
-        .tokens = w->tokens,
-        .heads = (size_t)s->in->shape[2],
-        .pairs = w->count,
-        .partner = (size_t)plan->pairs,
-        .ahead = ahead,
-    };
-    plan->kernels->rotate[plan->layout - 1][s->in->dtype - 1][s->out->dtype - 1](&job);
+    int64_t at = b * step(t, 0) + token * step(t, 1) + head * step(t, 2) + channel;
+    return (char *)t->data + at * posenc_dtype_size(t->dtype);
 }
 
 static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t from, int64_t to)
@@ -153,8 +122,8 @@ static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t
     for (int64_t b = 0; b < in->shape[0]; b++)
         for (int64_t t = 0; t < in->shape[1]; t++)
             for (int64_t h = 0; h < in->shape[2]; h++) {
-                const void *src = element(in, b, t, h * step(in, 2) + from);
-                void *dst = element(out, b, t, h * step(out, 2) + from);
+                const char *src = element(in, b, t, h, from);
+                char *dst = element(out, b, t, h, from);
                 if (convert)
                     convert(src, dst, (size_t)(to - from));
                 else
@@ -165,7 +134,7 @@ static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t
 /* Channels outside the window are copied, unless they are there already. */
 static void copy_rest(const posenc_plan *plan, const struct side *s)
 {
-    if (s->in == s->out)
+    if (!s->in || s->in == s->out)
         return;
     int64_t first = window(plan, s->in);
     copy_channels(plan, s, 0, first);
@@ -173,13 +142,104 @@ static void copy_rest(const posenc_plan *plan, const struct side *s)
 }
 
 /*
+ * The work of a call as the kernels take it: Q and K in one pass where their dtypes agree, so that
+ * each row is loaded once for both, else in two.
+ */
+struct pass {
+    posenc_rotate_kernel *kernel;
+    const struct side *side[2];
+    struct posenc_rotate_job job;
+};
+
+struct work {
+    const posenc_plan *plan;
+    int32_t direction;
+    int64_t batch, tokens;
+    int passes;
+    struct pass pass[2];
+};
+
+static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct side *s)
+{
+    int n = pass->job.sides++;
+    pass->side[n] = s;
+    pass->kernel = plan->kernels->rotate[plan->layout - 1][s->in->dtype - 1][s->out->dtype - 1];
+    pass->job.side[n].src_token = step(s->in, 1);
+    pass->job.side[n].src_head = step(s->in, 2);
+    pass->job.side[n].dst_token = step(s->out, 1);
+    pass->job.side[n].dst_head = step(s->out, 2);
+    pass->job.side[n].heads = (size_t)s->in->shape[2];
+}
+
+static int64_t bytes_of(const posenc_plan *plan, const struct side *s)
+{
+    const posenc_tensor *t = s->in;
+    return t->shape[0] * t->shape[1] * t->shape[2] * plan->rotary_dim * posenc_dtype_size(t->dtype);
+}
+
+static void make_work(struct work *work, const posenc_plan *plan, int32_t direction,
+                      const struct side side[2])
+{
+    const posenc_tensor *t = side[0].in ? side[0].in : side[1].in;
+    int64_t bytes = 0;
+    work->plan = plan;
+    work->direction = direction;
+    work->batch = t->shape[0];
+    work->tokens = t->shape[1];
+    work->passes = 0;
+    for (int i = 0; i < 2; i++) {
+        if (!side[i].in || posenc_tensor_is_empty(side[i].in))
+            continue;
+        int together = work->passes && side[0].in->dtype == side[1].in->dtype &&
+                       side[0].out->dtype == side[1].out->dtype;
+        if (!together)
+            work->pass[work->passes++].job.sides = 0;
+        bytes += bytes_of(plan, &side[i]);
+        add_to_pass(&work->pass[work->passes - 1], plan, &side[i]);
+    }
+    for (int i = 0; i < work->passes; i++) {
+        work->pass[i].job.partner = (size_t)plan->pairs;
+        work->pass[i].job.ahead = bytes > AHEAD_BYTES;
+    }
+}
+
+/* Tokens of one batch row, and pairs [first, first + count) of their rows. */
+struct stretch {
+    int64_t batch, token;
+    size_t tokens, first, count;
+    const float *cos, *sin;
+    ptrdiff_t row_stride;
+};
+
+static void rotate_pairs(struct work *work, const struct stretch *w)
+{
+    int64_t skipped = (int64_t)w->first * (work->plan->layout == POSENC_ADJACENT ? 2 : 1);
+    for (int i = 0; i < work->passes; i++) {
+        struct posenc_rotate_job *job = &work->pass[i].job;
+        job->cos = w->cos;
+        job->sin = w->sin;
+        job->row_stride = w->row_stride;
+        job->tokens = w->tokens;
+        job->pairs = w->count;
+        for (int n = 0; n < job->sides; n++) {
+            const struct side *s = work->pass[i].side[n];
+            int64_t channel = window(work->plan, s->in) + skipped;
+            job->side[n].src = element(s->in, w->batch, w->token, 0, channel);
+            job->side[n].dst = element(s->out, w->batch, w->token, 0, channel);
+        }
+        work->pass[i].kernel(job);
+    }
+}
+
+/*
  * INVERSE and TRANSPOSE turn by minus the angle, which only negates the sines; INVERSE also divides
  * the attention factor out, which rows carry once and the result must lose twice.
  */
-static void prepare_rows(const posenc_plan *plan, int32_t direction, const float *cos,
-                         const float *sin, size_t count, float *new_cos, float *new_sin)
+static void prepare_row(const struct work *work, const float *cos, const float *sin, size_t count,
+                        float *new_cos, float *new_sin)
 {
-    double a = plan->attention_factor, scale = direction == POSENC_INVERSE ? 1 / (a * a) : 1;
+    double a = work->plan->attention_factor;
+    double scale = work->direction == POSENC_INVERSE ? 1 / (a * a) : 1;
     for (size_t i = 0; i < count; i++) {
         new_cos[i] = (float)((double)cos[i] * scale);
         new_sin[i] = (float)((double)sin[i] * -scale);
@@ -188,9 +248,8 @@ static void prepare_rows(const posenc_plan *plan, int32_t direction, const float
 
 enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = 8192 }; /* 32 KiB of rows on the stack */
 
-/* Each row goes through `prepare_rows` into a buffer, a few pairs at a time. */
-static void rotate_turned(const posenc_plan *plan, int32_t direction, const struct side *side,
-                          const struct stretch *whole, int ahead)
+/* Each row goes through `prepare_row` into a buffer, a few pairs at a time. */
+static void rotate_turned(struct work *work, const struct stretch *whole)
 {
     float cos[CHUNK_PAIRS], sin[CHUNK_PAIRS];
     struct stretch w = *whole;
@@ -202,30 +261,17 @@ static void rotate_turned(const posenc_plan *plan, int32_t direction, const stru
             ptrdiff_t at = (ptrdiff_t)t * whole->row_stride + (ptrdiff_t)i;
             w.first = whole->first + i;
             w.count = whole->count - i < CHUNK_PAIRS ? whole->count - i : CHUNK_PAIRS;
-            prepare_rows(plan, direction, whole->cos + at, whole->sin + at, w.count, cos, sin);
-            rotate_pairs(plan, side, &w, ahead);
+            prepare_row(work, whole->cos + at, whole->sin + at, w.count, cos, sin);
+            rotate_pairs(work, &w);
         }
 }
 
-static void rotate_stretch(const posenc_plan *plan, int32_t direction, const struct side *side,
-                           const struct stretch *w, int ahead)
+static void rotate_stretch(struct work *work, const struct stretch *w)
 {
-    if (direction == POSENC_FORWARD)
-        rotate_pairs(plan, side, w, ahead);
+    if (work->direction == POSENC_FORWARD)
+        rotate_pairs(work, w);
     else
-        rotate_turned(plan, direction, side, w, ahead);
-}
-
-static int reads_ahead(const posenc_plan *plan, const struct side side[2])
-{
-    int64_t bytes = 0;
-    for (int k = 0; k < 2; k++) {
-        const posenc_tensor *t = side[k].in;
-        if (t)
-            bytes += t->shape[0] * t->shape[1] * t->shape[2] * plan->rotary_dim *
-                     posenc_dtype_size(t->dtype);
-    }
-    return bytes > AHEAD_BYTES;
+        rotate_turned(work, w);
 }
 
 static int32_t fail_rows(const posenc_plan *plan, const posenc_tensor *rows, posenc_error *error)
@@ -241,76 +287,143 @@ static int32_t check_rows(const posenc_plan *plan, const struct side side[2],
                           const posenc_tensor *rows, posenc_error *error)
 {
     struct posenc_view view;
-    int32_t status = posenc_view_is_plain(&view, rows, "rows")
-                         ? POSENC_OK
-                         : posenc_view_check(&view, rows, "rows", error);
+    int32_t status = posenc_view_check(&view, rows, "rows", error);
     if (status)
         return status;
     if (rows->dtype != POSENC_F32 || rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim)
         return fail_rows(plan, rows, error);
-    for (int k = 0; k < 2 && !status; k++) {
-        const posenc_tensor *t = side[k].in;
-        if (!t)
-            continue;
-        if (rows->shape[0] != 1 && rows->shape[0] != t->shape[0])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "rows.shape[0] is %d: must be 1 or the batch of %s (%d)",
-                               rows->shape[0], side[k].in_view.name, t->shape[0]);
-        if (rows->shape[1] != t->shape[1])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "rows.shape[1] is %d: must be the tokens of %s (%d)",
-                               rows->shape[1], side[k].in_view.name, t->shape[1]);
-        status = posenc_disjoint_check(&side[k].out_view, &view, error);
-    }
+    const posenc_tensor *t = side[0].in ? side[0].in : side[1].in;
+    if (rows->shape[0] != 1 && rows->shape[0] != t->shape[0])
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "rows.shape[0] is %d: must be 1 or the batch of q and k (%d)",
+                           rows->shape[0], t->shape[0]);
+    if (rows->shape[1] != t->shape[1])
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "rows.shape[1] is %d: must be the tokens of q and k (%d)", rows->shape[1],
+                           t->shape[1]);
+    for (int i = 0; i < 2 && !status; i++)
+        if (side[i].in)
+            status = posenc_disjoint_check(&side[i].out_view, &view, error);
     return status;
 }
 
-static void rotate_by_rows(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
-                           const struct side *side, int ahead)
+/* A range of addresses. */
+struct range {
+    uintptr_t begin, end;
+};
+
+static inline int apart(struct range a, struct range b)
 {
-    int64_t next = step(rows, 0);
-    struct stretch w = {
-        .tokens = (size_t)side->in->shape[1],
-        .count = (size_t)plan->pairs,
-        .row_stride = step(rows, 1),
-    };
-    copy_rest(plan, side);
-    for (; w.batch < side->in->shape[0]; w.batch++) {
-        w.cos = (const float *)rows->data + w.batch * next;
-        w.sin = w.cos + plan->pairs;
-        rotate_stretch(plan, direction, side, &w, ahead);
+    return a.end <= b.begin || b.end <= a.begin;
+}
+
+/* Q or K of one token, in place, heads in memory order: 0 where anything is less usual. */
+static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
+                              struct posenc_rotate_side *s, struct range *range)
+{
+    const uint64_t channels = (uint64_t)t->shape[3], more = (uint64_t)t->shape[2] - 1;
+    const uint64_t gap = (uint64_t)t->stride[2] - channels;
+    const uintptr_t data = (uintptr_t)t->data, size = (uintptr_t)posenc_dtype_size(t->dtype);
+    int64_t first = plan->rotary_offset;
+    if (t->shape[3] != plan->head_dim) {
+        if (t->shape[3] != plan->rotary_dim)
+            return 0;
+        first = 0;
     }
+    /* At most 2^24 heads, strides of at least a head and not much more than 2^32, a low address:
+     * nothing below can overflow. */
+    if (t->shape[0] != 1 || t->shape[1] != 1 || t->stride[3] != 1 || more >> 24 ||
+        (more && gap >> 32) || !data || data & ((size - 1) | ~(UINTPTR_MAX >> 2)))
+        return 0;
+    s->src = s->dst = (char *)t->data + (uintptr_t)first * size;
+    s->src_head = s->dst_head = more ? (ptrdiff_t)t->stride[2] : 0;
+    s->src_token = s->dst_token = 0;
+    s->heads = (size_t)more + 1;
+    range->begin = data;
+    range->end = data + (uintptr_t)(more ? more * (uint64_t)t->stride[2] : 0) * size +
+                 (uintptr_t)channels * size;
+    return 1;
+}
+
+/*
+ * What decoding calls in every layer: one token, forward, in place. The kernel takes some ten
+ * nanoseconds for a head and the full checks several times that, so the plain case is recognised at a
+ * glance. 0 means that nothing was done and the full checks must look; they would accept whatever is
+ * accepted here.
+ */
+static int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows,
+                              const posenc_tensor *q, const posenc_tensor *k)
+{
+    struct posenc_rotate_job job;
+    struct range range[3];
+    const posenc_tensor *t = q ? q : k;
+    const uintptr_t row = (uintptr_t)rows->data;
+    if (!t || (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32 ||
+        (q && k && q->dtype != k->dtype))
+        return 0;
+    if (rows->dtype != POSENC_F32 || rows->shape[0] != 1 || rows->shape[1] != 1 ||
+        rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim || rows->stride[3] != 1 || !row ||
+        row & (3 | ~(UINTPTR_MAX >> 2)))
+        return 0;
+    range[2] = (struct range){row, row + (uintptr_t)plan->rotary_dim * sizeof(float)};
+    if (!glance_side(plan, t, &job.side[0], &range[0]) || !apart(range[0], range[2]))
+        return 0;
+    job.sides = 1;
+    if (q && k) {
+        if (!glance_side(plan, k, &job.side[1], &range[1]) || !apart(range[1], range[2]) ||
+            !apart(range[0], range[1]))
+            return 0;
+        job.sides = 2;
+    }
+    job.cos = rows->data;
+    job.sin = job.cos + plan->pairs;
+    job.row_stride = 0;
+    job.tokens = 1;
+    job.pairs = job.partner = (size_t)plan->pairs;
+    job.ahead = 0;
+    plan->kernels->rotate[plan->layout - 1][t->dtype - 1][t->dtype - 1](&job);
+    return 1;
 }
 
 int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
                       const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
                       const posenc_tensor *k_out, posenc_error *error)
 {
-    const struct tensors tensors = {q, q_out, k, k_out};
     struct side side[2];
-    int32_t status = check_all(plan, direction, &tensors, side, error);
+    struct work work;
+    if (plan && rows && direction == POSENC_FORWARD && !q_out && !k_out &&
+        rotate_at_a_glance(plan, rows, q, k))
+        return POSENC_OK;
+    int32_t status = check_all(plan, direction, &(struct tensors){q, q_out, k, k_out}, side, error);
     if (!status)
         status = check_rows(plan, side, rows, error);
     if (status)
         return status;
-    int ahead = reads_ahead(plan, side);
-    for (int i = 0; i < 2; i++)
-        if (side[i].in && !posenc_tensor_is_empty(side[i].in))
-            rotate_by_rows(plan, direction, rows, &side[i], ahead);
+    make_work(&work, plan, direction, side);
+    copy_rest(plan, &side[0]);
+    copy_rest(plan, &side[1]);
+    struct stretch w = {
+        .tokens = (size_t)work.tokens,
+        .count = (size_t)plan->pairs,
+        .row_stride = step(rows, 1),
+    };
+    for (; w.batch < work.batch; w.batch++) {
+        w.cos = (const float *)rows->data + w.batch * step(rows, 0);
+        w.sin = w.cos + plan->pairs;
+        rotate_stretch(&work, &w);
+    }
     return POSENC_OK;
 }
 
 /* Tokens of one batch row, in stretches whose rows fit the stack. */
-static void rope_batch_row(const posenc_plan *plan, int32_t direction,
-                           const posenc_positions *positions, const struct side side[2], int64_t b,
-                           int64_t tokens, int ahead)
+static void rope_batch_row(struct work *work, const posenc_positions *positions, int64_t b)
 {
     float scratch[CHUNK_FLOATS];
-    size_t pairs = (size_t)plan->pairs;
+    size_t pairs = (size_t)work->plan->pairs;
     for (size_t first = 0; first < pairs; first += CHUNK_PAIRS) {
         size_t count = pairs - first < CHUNK_PAIRS ? pairs - first : CHUNK_PAIRS;
         /* At most 64 and at least 16 tokens, in whole blocks of the row tables. */
-        int64_t fits = CHUNK_FLOATS / (int64_t)(2 * count), step = fits > 64 ? 64 : fits / 16 * 16;
+        int64_t fits = CHUNK_FLOATS / (int64_t)(2 * count), most = fits > 64 ? 64 : fits / 16 * 16;
         struct stretch w = {
             .batch = b,
             .first = first,
@@ -319,13 +432,12 @@ static void rope_batch_row(const posenc_plan *plan, int32_t direction,
             .sin = scratch + count,
             .row_stride = (ptrdiff_t)(2 * count),
         };
-        for (; w.token < tokens; w.token += step) {
-            w.tokens = (size_t)(tokens - w.token < step ? tokens - w.token : step);
-            posenc_rows_fill(plan, positions, b, w.token, w.tokens, first, count, scratch,
+        for (; w.token < work->tokens; w.token += most) {
+            int64_t left = work->tokens - w.token;
+            w.tokens = (size_t)(left < most ? left : most);
+            posenc_rows_fill(work->plan, positions, b, w.token, w.tokens, first, count, scratch,
                              scratch + count, w.row_stride);
-            for (int i = 0; i < 2; i++)
-                if (side[i].in)
-                    rotate_stretch(plan, direction, &side[i], &w, ahead);
+            rotate_stretch(work, &w);
         }
     }
 }
@@ -334,16 +446,11 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
                     const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
                     const posenc_tensor *k_out, posenc_error *error)
 {
-    const struct tensors tensors = {q, q_out, k, k_out};
     struct side side[2];
-    int32_t status = check_all(plan, direction, &tensors, side, error);
+    struct work work;
+    int32_t status = check_all(plan, direction, &(struct tensors){q, q_out, k, k_out}, side, error);
     if (status)
         return status;
-    for (int d = 0; q && k && d < 2; d++)
-        if (q->shape[d] != k->shape[d])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "k.shape[%d] is %d: must be %d as in q", (int64_t)d, k->shape[d],
-                               q->shape[d]);
     const posenc_tensor *t = q ? q : k;
     status = posenc_positions_check(positions, t->shape[0], t->shape[1], &plan->range, error);
     for (int i = 0; i < 2 && !status; i++)
@@ -352,12 +459,11 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
                                             error);
     if (status)
         return status;
-    int ahead = reads_ahead(plan, side);
-    for (int i = 0; i < 2; i++)
-        if (side[i].in)
-            copy_rest(plan, &side[i]);
-    for (int64_t b = 0; b < t->shape[0]; b++)
-        rope_batch_row(plan, direction, positions, side, b, t->shape[1], ahead);
+    make_work(&work, plan, direction, side);
+    copy_rest(plan, &side[0]);
+    copy_rest(plan, &side[1]);
+    for (int64_t b = 0; work.passes && b < work.batch; b++)
+        rope_batch_row(&work, positions, b);
     return POSENC_OK;
 }
 

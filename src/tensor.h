@@ -34,37 +34,6 @@ struct posenc_view {
 int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
                           posenc_error *error);
 
-/*
- * Recognises at a glance the view that nearly every call brings: not empty, its dimensions in
- * memory order, nothing overlapping, sizes far from any overflow. 1 means that posenc_view_check
- * and posenc_writable_check would accept it too; 0 means nothing, they must look. A call on one
- * token and one head takes some ten nanoseconds, and the full checks as long again.
- */
-static inline int posenc_view_is_plain(struct posenc_view *view, const posenc_tensor *t,
-                                       const char *name)
-{
-    if (!t || (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32)
-        return 0;
-    const uint64_t b = (uint64_t)t->shape[0] - 1, n = (uint64_t)t->shape[1] - 1;
-    const uint64_t h = (uint64_t)t->shape[2] - 1, c = (uint64_t)t->shape[3];
-    const uint64_t sb = (uint64_t)t->stride[0], sn = (uint64_t)t->stride[1];
-    const uint64_t sh = (uint64_t)t->stride[2], size = (uint64_t)posenc_dtype_size(t->dtype);
-    /* Below 2^24 and 2^32: products below 2^56, sums far below 2^63; 0 - 1 is above both. */
-    if ((b | n | h | (c - 1)) >> 24 | (sb | sn | sh) >> 32 | (uint64_t)(t->stride[3] != 1))
-        return 0;
-    const uint64_t head_end = h * sh + c, token_end = n * sn + head_end;
-    const uintptr_t data = (uintptr_t)t->data;
-    if ((h && sh < c) || (n && sn < head_end) || (b && sb < token_end))
-        return 0;
-    if (!data || data & ((size - 1) | ~(UINTPTR_MAX >> 2)))
-        return 0;
-    view->tensor = t;
-    view->name = name;
-    view->begin = data;
-    view->end = data + (uintptr_t)((b * sb + token_end) * size);
-    return 1;
-}
-
 /* The rest is for views that have passed one of the two. */
 
 /* 1 if both describe the same elements in the same order (strides of single elements aside). */

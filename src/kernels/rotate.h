@@ -18,12 +18,12 @@
 
 #define POSENC_INLINE inline __attribute__((always_inline))
 
-/* The heads of one token, in bytes from head to head. */
+/* The heads of one token of one side, in bytes from head to head. */
 struct posenc_heads {
     const char *src;
     char *dst;
     ptrdiff_t src_head, dst_head;
-    size_t heads, partner;
+    size_t heads;
 };
 
 /* How far to read ahead; measured: 2 KiB is too short for memory, 4 KiB reaches its limit. */
@@ -80,98 +80,121 @@ static POSENC_INLINE void posenc_store(char *p, size_t at, int dtype, float x)
                                                           : posenc_f32_to_bf16(x);
 }
 
-static POSENC_INLINE void single_pair(const struct posenc_heads *h, int from, int to, size_t p,
-                                      size_t q, float c, float s)
+static POSENC_INLINE void single_pair(const struct posenc_heads *h, int sides, int from, int to,
+                                      size_t p, size_t q, float c, float s)
 {
-    const char *src = h->src;
-    char *dst = h->dst;
-    for (size_t head = 0; head < h->heads; head++, src += h->src_head, dst += h->dst_head) {
-        float a = posenc_load(src, p, from), b = posenc_load(src, q, from);
-        posenc_store(dst, p, to, posenc_fmaf(-b, s, a * c));
-        posenc_store(dst, q, to, posenc_fmaf(a, s, b * c));
+    for (; sides; sides--, h++) {
+        const char *src = h->src;
+        char *dst = h->dst;
+        for (size_t head = 0; head < h->heads; head++) {
+            float a = posenc_load(src, p, from), b = posenc_load(src, q, from);
+            posenc_store(dst, p, to, posenc_fmaf(-b, s, a * c));
+            posenc_store(dst, q, to, posenc_fmaf(a, s, b * c));
+            src += h->src_head;
+            dst += h->dst_head;
+        }
     }
 }
 
 /* One token. A chunk holds its factors in half of the registers at most. */
-static POSENC_INLINE void split_token(const struct posenc_heads *h, size_t pairs, int from, int to,
+static POSENC_INLINE void split_token(const struct posenc_rotate_job *job,
+                                      const struct posenc_heads *h, int sides, int from, int to,
                                       int ahead, const float *cos, const float *sin)
 {
+    const size_t pairs = job->pairs, partner = job->partner;
     size_t at = 0;
+#define CHUNKS(lanes, vectors)                                                                 \
+    for (; pairs - at >= lanes * vectors; at += lanes * vectors)                               \
+        split_chunk_##lanes(h, sides, vectors, from, to, ahead, partner, at, cos, sin)
 #if POSENC_LANES >= 16
-    for (; pairs - at >= 64; at += 64)
-        split_chunk_16(h, 4, from, to, ahead, at, cos, sin);
-    for (; pairs - at >= 32; at += 32)
-        split_chunk_16(h, 2, from, to, ahead, at, cos, sin);
-    for (; pairs - at >= 16; at += 16)
-        split_chunk_16(h, 1, from, to, ahead, at, cos, sin);
+    CHUNKS(16, 4);
+    CHUNKS(16, 2);
+    CHUNKS(16, 1);
 #elif POSENC_LANES >= 8
-    for (; pairs - at >= 32; at += 32)
-        split_chunk_8(h, 4, from, to, ahead, at, cos, sin);
-    for (; pairs - at >= 16; at += 16)
-        split_chunk_8(h, 2, from, to, ahead, at, cos, sin);
+    CHUNKS(8, 4);
+    CHUNKS(8, 2);
 #else
-    for (; pairs - at >= 16; at += 16)
-        split_chunk_4(h, 4, from, to, ahead, at, cos, sin);
+    CHUNKS(4, 4);
 #endif
 #if POSENC_LANES >= 8
-    for (; pairs - at >= 8; at += 8)
-        split_chunk_8(h, 1, from, to, ahead, at, cos, sin);
+    CHUNKS(8, 1);
 #endif
-    for (; pairs - at >= 4; at += 4)
-        split_chunk_4(h, 1, from, to, ahead, at, cos, sin);
+    CHUNKS(4, 1);
+#undef CHUNKS
     for (; at < pairs; at++)
-        single_pair(h, from, to, at, at + h->partner, cos[at], sin[at]);
+        single_pair(h, sides, from, to, at, at + partner, cos[at], sin[at]);
 }
 
-static POSENC_INLINE void adjacent_token(const struct posenc_heads *h, size_t pairs, int from,
-                                         int to, int ahead, const float *cos, const float *sin)
+static POSENC_INLINE void adjacent_token(const struct posenc_rotate_job *job,
+                                         const struct posenc_heads *h, int sides, int from, int to,
+                                         int ahead, const float *cos, const float *sin)
 {
-    size_t at = 0, channels = 2 * pairs;
+    const size_t channels = 2 * job->pairs;
+    size_t at = 0;
+#define CHUNKS(lanes, vectors)                                                                 \
+    for (; channels - at >= lanes * vectors; at += lanes * vectors)                            \
+        adjacent_chunk_##lanes(h, sides, vectors, from, to, ahead, at, cos, sin)
 #if POSENC_LANES >= 16
-    for (; channels - at >= 128; at += 128)
-        adjacent_chunk_16(h, 8, from, to, ahead, at, cos, sin);
-    for (; channels - at >= 64; at += 64)
-        adjacent_chunk_16(h, 4, from, to, ahead, at, cos, sin);
-    for (; channels - at >= 16; at += 16)
-        adjacent_chunk_16(h, 1, from, to, ahead, at, cos, sin);
+    CHUNKS(16, 8);
+    CHUNKS(16, 4);
+    CHUNKS(16, 1);
 #elif POSENC_LANES >= 8
-    for (; channels - at >= 32; at += 32)
-        adjacent_chunk_8(h, 4, from, to, ahead, at, cos, sin);
+    CHUNKS(8, 4);
 #else
-    for (; channels - at >= 32; at += 32)
-        adjacent_chunk_4(h, 8, from, to, ahead, at, cos, sin);
+    CHUNKS(4, 8);
 #endif
 #if POSENC_LANES >= 8
-    for (; channels - at >= 8; at += 8)
-        adjacent_chunk_8(h, 1, from, to, ahead, at, cos, sin);
+    CHUNKS(8, 1);
 #endif
-    for (; channels - at >= 4; at += 4)
-        adjacent_chunk_4(h, 1, from, to, ahead, at, cos, sin);
+    CHUNKS(4, 1);
+#undef CHUNKS
     for (; at < channels; at += 2)
-        single_pair(h, from, to, at, at + 1, cos[at / 2], sin[at / 2]);
+        single_pair(h, sides, from, to, at, at + 1, cos[at / 2], sin[at / 2]);
 }
 
-/* Wide heads take several chunks; a few heads at a time keep what they touch in the first cache. */
-enum { POSENC_HEAD_GROUP = 16 };
+/* Both sides at a stretch. Wide heads take several chunks: there a few heads at a time keep what they
+ * touch in the first cache. */
+enum { POSENC_WIDE_PAIRS = 64, POSENC_HEAD_GROUP = 16 };
 
 static POSENC_INLINE void rotate_tokens(const struct posenc_rotate_job *job, int layout, int from,
                                         int to, int ahead)
 {
-    ptrdiff_t in = (ptrdiff_t)posenc_size(from), out = (ptrdiff_t)posenc_size(to);
+    const ptrdiff_t in = (ptrdiff_t)posenc_size(from), out = (ptrdiff_t)posenc_size(to);
     const float *cos = job->cos, *sin = job->sin;
-    struct posenc_heads h = {NULL, NULL, job->src_head * in, job->dst_head * out, 0, job->partner};
-    for (size_t t = 0; t < job->tokens; t++, cos += job->row_stride, sin += job->row_stride) {
-        h.src = (const char *)job->src + (ptrdiff_t)t * job->src_token * in;
-        h.dst = (char *)job->dst + (ptrdiff_t)t * job->dst_token * out;
-        for (size_t left = job->heads; left; left -= h.heads) {
-            h.heads = job->pairs > 64 && left > POSENC_HEAD_GROUP ? POSENC_HEAD_GROUP : left;
-            if (layout == POSENC_SPLIT_HALF)
-                split_token(&h, job->pairs, from, to, ahead, cos, sin);
-            else
-                adjacent_token(&h, job->pairs, from, to, ahead, cos, sin);
-            h.src += (ptrdiff_t)h.heads * h.src_head;
-            h.dst += (ptrdiff_t)h.heads * h.dst_head;
+    for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++) {
+        struct posenc_heads h[2];
+        int sides = job->sides;
+        for (int n = 0; n < job->sides; n++) {
+            const struct posenc_rotate_side *s = &job->side[n];
+            h[n].src = (const char *)s->src + t * s->src_token * in;
+            h[n].dst = (char *)s->dst + t * s->dst_token * out;
+            h[n].src_head = s->src_head * in;
+            h[n].dst_head = s->dst_head * out;
+            h[n].heads = s->heads;
         }
+        for (struct posenc_heads *next = h; sides;) {
+            size_t left = 0;
+            int now = sides;
+            if (job->pairs > POSENC_WIDE_PAIRS) {
+                now = 1;
+                left = next->heads > POSENC_HEAD_GROUP ? next->heads - POSENC_HEAD_GROUP : 0;
+                next->heads -= left;
+            }
+            if (layout == POSENC_SPLIT_HALF)
+                split_token(job, next, now, from, to, ahead, cos, sin);
+            else
+                adjacent_token(job, next, now, from, to, ahead, cos, sin);
+            if (left) {
+                next->src += (ptrdiff_t)next->heads * next->src_head;
+                next->dst += (ptrdiff_t)next->heads * next->dst_head;
+                next->heads = left;
+                continue;
+            }
+            next += now;
+            sides -= now;
+        }
+        cos += job->row_stride;
+        sin += job->row_stride;
     }
 }
 

@@ -6,61 +6,63 @@
  * dtypes and `ahead` are constants of the instantiation; `at` is the first channel of the chunk.
  */
 
-static POSENC_INLINE void LANES(split_chunk)(const struct posenc_heads *h, int vectors, int from,
-                                             int to, int ahead, size_t at, const float *cos,
-                                             const float *sin)
+static POSENC_INLINE void LANES(split_chunk)(const struct posenc_heads *h, int sides, int vectors,
+                                             int from, int to, int ahead, size_t partner, size_t at,
+                                             const float *cos, const float *sin)
 {
-    const char *a_in = h->src + at * posenc_size(from),
-               *b_in = a_in + h->partner * posenc_size(from);
-    char *a_out = h->dst + at * posenc_size(to), *b_out = a_out + h->partner * posenc_size(to);
     FLOATS c[4], s[4];
 #pragma GCC unroll 4
     for (int j = 0; j < vectors; j++) {
         c[j] = LANES(load_f32)(cos + at + j * N);
         s[j] = LANES(load_f32)(sin + at + j * N);
     }
-    for (size_t head = 0; head < h->heads; head++) {
-        if (ahead) {
-            posenc_ahead(a_in, a_out, (size_t)(vectors * N), from, to);
-            posenc_ahead(b_in, b_out, (size_t)(vectors * N), from, to);
-        }
+    for (; sides; sides--, h++) {
+        const char *a_in = h->src + at * posenc_size(from);
+        const char *b_in = a_in + partner * posenc_size(from);
+        char *a_out = h->dst + at * posenc_size(to), *b_out = a_out + partner * posenc_size(to);
+        const ptrdiff_t in_end = (ptrdiff_t)h->heads * h->src_head;
+        for (ptrdiff_t in = 0, out = 0; in != in_end; in += h->src_head, out += h->dst_head) {
+            if (ahead) {
+                posenc_ahead(a_in + in, a_out + out, (size_t)(vectors * N), from, to);
+                posenc_ahead(b_in + in, b_out + out, (size_t)(vectors * N), from, to);
+            }
 #pragma GCC unroll 4
-        for (size_t j = 0; j < (size_t)vectors; j++) {
-            FLOATS a = LANES(load)(a_in, j * N, from), b = LANES(load)(b_in, j * N, from);
-            LANES(store)(a_out, j * N, to, LANES(fnma)(b, s[j], LANES(mul)(a, c[j])));
-            LANES(store)(b_out, j * N, to, LANES(fma)(a, s[j], LANES(mul)(b, c[j])));
+            for (size_t j = 0; j < (size_t)vectors; j++) {
+                FLOATS a = LANES(load)(a_in + in, j * N, from);
+                FLOATS b = LANES(load)(b_in + in, j * N, from);
+                LANES(store)(a_out + out, j * N, to, LANES(fnma)(b, s[j], LANES(mul)(a, c[j])));
+                LANES(store)(b_out + out, j * N, to, LANES(fma)(a, s[j], LANES(mul)(b, c[j])));
+            }
         }
-        a_in += h->src_head;
-        b_in += h->src_head;
-        a_out += h->dst_head;
-        b_out += h->dst_head;
     }
 }
 
 /* x c + swap(x) (-s, s): per channel the same product and the same fma as split_half has. */
-static POSENC_INLINE void LANES(adjacent_chunk)(const struct posenc_heads *h, int vectors, int from,
-                                                int to, int ahead, size_t at, const float *cos,
-                                                const float *sin)
+static POSENC_INLINE void LANES(adjacent_chunk)(const struct posenc_heads *h, int sides,
+                                                int vectors, int from, int to, int ahead, size_t at,
+                                                const float *cos, const float *sin)
 {
-    const char *in = h->src + at * posenc_size(from);
-    char *out = h->dst + at * posenc_size(to);
     FLOATS c[8], s[8];
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; j++) {
         c[j] = LANES(load_twice)(cos + at / 2 + j * N / 2);
         s[j] = LANES(negate_even)(LANES(load_twice)(sin + at / 2 + j * N / 2));
     }
-    for (size_t head = 0; head < h->heads; head++) {
-        if (ahead)
-            posenc_ahead(in, out, (size_t)(vectors * N), from, to);
+    for (; sides; sides--, h++) {
+        const char *in = h->src + at * posenc_size(from);
+        char *out = h->dst + at * posenc_size(to);
+        for (size_t head = 0; head < h->heads; head++) {
+            if (ahead)
+                posenc_ahead(in, out, (size_t)(vectors * N), from, to);
 #pragma GCC unroll 8
-        for (size_t j = 0; j < (size_t)vectors; j++) {
-            FLOATS x = LANES(load)(in, j * N, from);
-            FLOATS y = LANES(fma)(LANES(swap_neighbours)(x), s[j], LANES(mul)(x, c[j]));
-            LANES(store)(out, j * N, to, y);
+            for (size_t j = 0; j < (size_t)vectors; j++) {
+                FLOATS x = LANES(once)(LANES(load)(in, j * N, from));
+                FLOATS y = LANES(fma)(LANES(swap_neighbours)(x), s[j], LANES(mul)(x, c[j]));
+                LANES(store)(out, j * N, to, y);
+            }
+            in += h->src_head;
+            out += h->dst_head;
         }
-        in += h->src_head;
-        out += h->dst_head;
     }
 }
 

@@ -70,6 +70,13 @@ static inline f32x8 load_twice_8(const float *p)
     return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), index);
 }
 
+/* Keeps a loaded vector in its register: gcc would load it again for its second use. */
+static inline f32x8 once_8(f32x8 v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
 static inline f32x8 swap_neighbours_8(f32x8 v) { return _mm256_permute_ps(v, 0xb1); }
 
 /* -x0 x1 -x2 x3 ... */
@@ -118,6 +125,12 @@ static inline f32x4 load_twice_4(const float *p)
 {
     __m128 two = _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)p));
     return _mm_unpacklo_ps(two, two);
+}
+
+static inline f32x4 once_4(f32x4 v)
+{
+    __asm__("" : "+x"(v));
+    return v;
 }
 
 static inline f32x4 swap_neighbours_4(f32x4 v) { return _mm_permute_ps(v, 0xb1); }

@@ -60,6 +60,13 @@ static inline f32x16 load_twice_16(const float *p)
     return _mm512_permutexvar_ps(index, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
 }
 
+/* Keeps a loaded vector in its register: gcc would load it again for its second use. */
+static inline f32x16 once_16(f32x16 v)
+{
+    __asm__("" : "+v"(v));
+    return v;
+}
+
 static inline f32x16 swap_neighbours_16(f32x16 v) { return _mm512_permute_ps(v, 0xb1); }
 
 static inline f32x16 negate_even_16(f32x16 v)

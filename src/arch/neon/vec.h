@@ -64,6 +64,13 @@ static inline f32x4 load_twice_4(const float *p)
     return vzip1q_f32(four, four);
 }
 
+/* Keeps a loaded vector in its register: gcc would load it again for its second use. */
+static inline f32x4 once_4(f32x4 v)
+{
+    __asm__("" : "+w"(v));
+    return v;
+}
+
 static inline f32x4 swap_neighbours_4(f32x4 v) { return vrev64q_f32(v); }
 
 /* -x0 x1 -x2 x3 */

@@ -20,22 +20,33 @@ static void put(void *p, ptrdiff_t at, int dtype, float x)
         ((uint16_t *)p)[at] = dtype == POSENC_F16 ? posenc_f32_to_f16(x) : posenc_f32_to_bf16(x);
 }
 
+static inline void rotate_head(const struct posenc_rotate_job *job, const float *cos,
+                               const float *sin, const char *src, char *dst, int layout, int from,
+                               int to)
+{
+    for (size_t i = 0; i < job->pairs; i++) {
+        ptrdiff_t p = (ptrdiff_t)(layout == POSENC_ADJACENT ? 2 * i : i);
+        ptrdiff_t q = p + (layout == POSENC_ADJACENT ? 1 : (ptrdiff_t)job->partner);
+        float a = get(src, p, from), b = get(src, q, from);
+        put(dst, p, to, posenc_fmaf(-b, sin[i], a * cos[i]));
+        put(dst, q, to, posenc_fmaf(a, sin[i], b * cos[i]));
+    }
+}
+
 static inline void rotate(const struct posenc_rotate_job *job, int layout, int from, int to)
 {
-    for (size_t t = 0; t < job->tokens; t++)
-        for (size_t h = 0; h < job->heads; h++) {
-            ptrdiff_t in = (ptrdiff_t)t * job->src_token + (ptrdiff_t)h * job->src_head;
-            ptrdiff_t out = (ptrdiff_t)t * job->dst_token + (ptrdiff_t)h * job->dst_head;
-            for (size_t i = 0; i < job->pairs; i++) {
-                ptrdiff_t p = (ptrdiff_t)(layout == POSENC_ADJACENT ? 2 * i : i);
-                ptrdiff_t q = p + (layout == POSENC_ADJACENT ? 1 : (ptrdiff_t)job->partner);
-                float c = job->cos[(ptrdiff_t)t * job->row_stride + (ptrdiff_t)i];
-                float s = job->sin[(ptrdiff_t)t * job->row_stride + (ptrdiff_t)i];
-                float a = get(job->src, in + p, from), b = get(job->src, in + q, from);
-                put(job->dst, out + p, to, posenc_fmaf(-b, s, a * c));
-                put(job->dst, out + q, to, posenc_fmaf(a, s, b * c));
+    ptrdiff_t in_size = from == POSENC_F32 ? 4 : 2, out_size = to == POSENC_F32 ? 4 : 2;
+    for (int n = 0; n < job->sides; n++) {
+        const struct posenc_rotate_side *s = &job->side[n];
+        for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++)
+            for (ptrdiff_t h = 0; h < (ptrdiff_t)s->heads; h++) {
+                ptrdiff_t in = t * s->src_token + h * s->src_head;
+                ptrdiff_t out = t * s->dst_token + h * s->dst_head;
+                rotate_head(job, job->cos + t * job->row_stride, job->sin + t * job->row_stride,
+                            (const char *)s->src + in * in_size, (char *)s->dst + out * out_size,
+                            layout, from, to);
             }
-        }
+    }
 }
 
 #define ROTATE(layout, from, to)                                                               \
