@@ -26,19 +26,19 @@ struct posenc_rows_job {
     ptrdiff_t stride;     /* floats from token to token */
 };
 
-/* Q or K: the first channel of the window of token 0, head 0. Strides count elements. */
+/* Q or K: the first channel of the window of the token and head to begin with. Strides count bytes. */
 struct posenc_rotate_side {
-    const void *src;
-    void *dst;
+    const char *src;
+    char *dst;
     ptrdiff_t src_token, src_head;
     ptrdiff_t dst_token, dst_head;
     size_t heads;
 };
 
-/* Rotates the pairs [0, pairs) of every head of one or two sides for `tokens` tokens, by a row each.
- * The src and dst of a side are the same view or disjoint. */
+/* Rotates the pairs [0, pairs) of every head of one or two sides for `tokens` >= 1 tokens, by a row
+ * each. The src and dst of a side are the same view or disjoint. A kernel moves the pointers on. */
 struct posenc_rotate_job {
-    const float *cos; /* of token 0; the next token's are row_stride floats on */
+    const float *cos; /* of the first token; the next token's are row_stride floats on */
     const float *sin;
     ptrdiff_t row_stride;
     size_t tokens, pairs;
@@ -51,7 +51,7 @@ struct posenc_rotate_job {
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
 struct posenc_attention_job;
 
-typedef void posenc_rotate_kernel(const struct posenc_rotate_job *job);
+typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
 
 /* Indices of the tables by dtype and layout are the public values minus 1. */

@@ -161,13 +161,14 @@ struct work {
 
 static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct side *s)
 {
+    const int64_t in = posenc_dtype_size(s->in->dtype), out = posenc_dtype_size(s->out->dtype);
     int n = pass->job.sides++;
     pass->side[n] = s;
     pass->kernel = plan->kernels->rotate[plan->layout - 1][s->in->dtype - 1][s->out->dtype - 1];
-    pass->job.side[n].src_token = step(s->in, 1);
-    pass->job.side[n].src_head = step(s->in, 2);
-    pass->job.side[n].dst_token = step(s->out, 1);
-    pass->job.side[n].dst_head = step(s->out, 2);
+    pass->job.side[n].src_token = (ptrdiff_t)(step(s->in, 1) * in);
+    pass->job.side[n].src_head = (ptrdiff_t)(step(s->in, 2) * in);
+    pass->job.side[n].dst_token = (ptrdiff_t)(step(s->out, 1) * out);
+    pass->job.side[n].dst_head = (ptrdiff_t)(step(s->out, 2) * out);
     pass->job.side[n].heads = (size_t)s->in->shape[2];
 }
 
@@ -335,13 +336,14 @@ static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
     if (t->shape[0] != 1 || t->shape[1] != 1 || t->stride[3] != 1 || more >> 24 ||
         (more && gap >> 32) || !data || data & ((size - 1) | ~(UINTPTR_MAX >> 2)))
         return 0;
-    s->src = s->dst = (char *)t->data + (uintptr_t)first * size;
-    s->src_head = s->dst_head = more ? (ptrdiff_t)t->stride[2] : 0;
+    const uintptr_t head = more ? (uintptr_t)t->stride[2] * size : 0;
+    s->dst = (char *)t->data + (uintptr_t)first * size;
+    s->src = s->dst;
+    s->src_head = s->dst_head = (ptrdiff_t)head;
     s->src_token = s->dst_token = 0;
     s->heads = (size_t)more + 1;
     range->begin = data;
-    range->end = data + (uintptr_t)(more ? more * (uint64_t)t->stride[2] : 0) * size +
-                 (uintptr_t)channels * size;
+    range->end = data + (uintptr_t)more * head + (uintptr_t)channels * size;
     return 1;
 }
 

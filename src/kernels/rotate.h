@@ -18,14 +18,6 @@
 
 #define POSENC_INLINE inline __attribute__((always_inline))
 
-/* The heads of one token of one side, in bytes from head to head. */
-struct posenc_heads {
-    const char *src;
-    char *dst;
-    ptrdiff_t src_head, dst_head;
-    size_t heads;
-};
-
 /* How far to read ahead; measured: 2 KiB is too short for memory, 4 KiB reaches its limit. */
 enum { POSENC_AHEAD = 4096 };
 
@@ -80,7 +72,7 @@ static POSENC_INLINE void posenc_store(char *p, size_t at, int dtype, float x)
                                                           : posenc_f32_to_bf16(x);
 }
 
-static POSENC_INLINE void single_pair(const struct posenc_heads *h, int sides, int from, int to,
+static POSENC_INLINE void single_pair(const struct posenc_rotate_side *h, int sides, int from, int to,
                                       size_t p, size_t q, float c, float s)
 {
     for (; sides; sides--, h++) {
@@ -97,15 +89,15 @@ static POSENC_INLINE void single_pair(const struct posenc_heads *h, int sides, i
 }
 
 /* One token. A chunk holds its factors in half of the registers at most. */
-static POSENC_INLINE void split_token(const struct posenc_rotate_job *job,
-                                      const struct posenc_heads *h, int sides, int from, int to,
-                                      int ahead, const float *cos, const float *sin)
+static POSENC_INLINE void split_token(const struct posenc_rotate_job *job, int from, int to,
+                                      int ahead)
 {
     const size_t pairs = job->pairs, partner = job->partner;
+    const float *cos = job->cos, *sin = job->sin;
     size_t at = 0;
 #define CHUNKS(lanes, vectors)                                                                 \
     for (; pairs - at >= lanes * vectors; at += lanes * vectors)                               \
-        split_chunk_##lanes(h, sides, vectors, from, to, ahead, partner, at, cos, sin)
+        split_chunk_##lanes(job->side, job->sides, vectors, from, to, ahead, partner, at, cos, sin)
 #if POSENC_LANES >= 16
     CHUNKS(16, 4);
     CHUNKS(16, 2);
@@ -122,18 +114,18 @@ static POSENC_INLINE void split_token(const struct posenc_rotate_job *job,
     CHUNKS(4, 1);
 #undef CHUNKS
     for (; at < pairs; at++)
-        single_pair(h, sides, from, to, at, at + partner, cos[at], sin[at]);
+        single_pair(job->side, job->sides, from, to, at, at + partner, cos[at], sin[at]);
 }
 
-static POSENC_INLINE void adjacent_token(const struct posenc_rotate_job *job,
-                                         const struct posenc_heads *h, int sides, int from, int to,
-                                         int ahead, const float *cos, const float *sin)
+static POSENC_INLINE void adjacent_token(const struct posenc_rotate_job *job, int from, int to,
+                                         int ahead)
 {
     const size_t channels = 2 * job->pairs;
+    const float *cos = job->cos, *sin = job->sin;
     size_t at = 0;
 #define CHUNKS(lanes, vectors)                                                                 \
     for (; channels - at >= lanes * vectors; at += lanes * vectors)                            \
-        adjacent_chunk_##lanes(h, sides, vectors, from, to, ahead, at, cos, sin)
+        adjacent_chunk_##lanes(job->side, job->sides, vectors, from, to, ahead, at, cos, sin)
 #if POSENC_LANES >= 16
     CHUNKS(16, 8);
     CHUNKS(16, 4);
@@ -149,52 +141,25 @@ static POSENC_INLINE void adjacent_token(const struct posenc_rotate_job *job,
     CHUNKS(4, 1);
 #undef CHUNKS
     for (; at < channels; at += 2)
-        single_pair(h, sides, from, to, at, at + 1, cos[at / 2], sin[at / 2]);
+        single_pair(job->side, job->sides, from, to, at, at + 1, cos[at / 2], sin[at / 2]);
 }
 
-/* Both sides at a stretch. Wide heads take several chunks: there a few heads at a time keep what they
- * touch in the first cache. */
-enum { POSENC_WIDE_PAIRS = 64, POSENC_HEAD_GROUP = 16 };
-
-static POSENC_INLINE void rotate_tokens(const struct posenc_rotate_job *job, int layout, int from,
-                                        int to, int ahead)
+static POSENC_INLINE void rotate_tokens(struct posenc_rotate_job *job, int layout, int from, int to,
+                                        int ahead)
 {
-    const ptrdiff_t in = (ptrdiff_t)posenc_size(from), out = (ptrdiff_t)posenc_size(to);
-    const float *cos = job->cos, *sin = job->sin;
-    for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++) {
-        struct posenc_heads h[2];
-        int sides = job->sides;
+    for (;;) {
+        if (layout == POSENC_SPLIT_HALF)
+            split_token(job, from, to, ahead);
+        else
+            adjacent_token(job, from, to, ahead);
+        if (!--job->tokens)
+            return;
+        job->cos += job->row_stride;
+        job->sin += job->row_stride;
         for (int n = 0; n < job->sides; n++) {
-            const struct posenc_rotate_side *s = &job->side[n];
-            h[n].src = (const char *)s->src + t * s->src_token * in;
-            h[n].dst = (char *)s->dst + t * s->dst_token * out;
-            h[n].src_head = s->src_head * in;
-            h[n].dst_head = s->dst_head * out;
-            h[n].heads = s->heads;
+            job->side[n].src += job->side[n].src_token;
+            job->side[n].dst += job->side[n].dst_token;
         }
-        for (struct posenc_heads *next = h; sides;) {
-            size_t left = 0;
-            int now = sides;
-            if (job->pairs > POSENC_WIDE_PAIRS) {
-                now = 1;
-                left = next->heads > POSENC_HEAD_GROUP ? next->heads - POSENC_HEAD_GROUP : 0;
-                next->heads -= left;
-            }
-            if (layout == POSENC_SPLIT_HALF)
-                split_token(job, next, now, from, to, ahead, cos, sin);
-            else
-                adjacent_token(job, next, now, from, to, ahead, cos, sin);
-            if (left) {
-                next->src += (ptrdiff_t)next->heads * next->src_head;
-                next->dst += (ptrdiff_t)next->heads * next->dst_head;
-                next->heads = left;
-                continue;
-            }
-            next += now;
-            sides -= now;
-        }
-        cos += job->row_stride;
-        sin += job->row_stride;
     }
 }
 
@@ -216,11 +181,11 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
 /* The instances: whole names, so that a debugger and grep find them. */
 #define ROTATE(layout, from, to)                                                               \
     static __attribute__((noinline)) void rotate_ahead_##layout##_##from##_##to(               \
-        const struct posenc_rotate_job *job)                                                   \
+        struct posenc_rotate_job *job)                                                         \
     {                                                                                          \
         rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 1);                    \
     }                                                                                          \
-    static void rotate_##layout##_##from##_##to(const struct posenc_rotate_job *job)           \
+    static void rotate_##layout##_##from##_##to(struct posenc_rotate_job *job)                 \
     {                                                                                          \
         if (job->ahead)                                                                        \
             rotate_ahead_##layout##_##from##_##to(job);                                        \

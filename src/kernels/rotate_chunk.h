@@ -6,7 +6,23 @@
  * dtypes and `ahead` are constants of the instantiation; `at` is the first channel of the chunk.
  */
 
-static POSENC_INLINE void LANES(split_chunk)(const struct posenc_heads *h, int sides, int vectors,
+static POSENC_INLINE void LANES(split_head)(const char *a_in, const char *b_in, char *a_out,
+                                            char *b_out, int vectors, int from, int to, int ahead,
+                                            const FLOATS *c, const FLOATS *s)
+{
+    if (ahead) {
+        posenc_ahead(a_in, a_out, (size_t)(vectors * N), from, to);
+        posenc_ahead(b_in, b_out, (size_t)(vectors * N), from, to);
+    }
+#pragma GCC unroll 4
+    for (size_t j = 0; j < (size_t)vectors; j++) {
+        FLOATS a = LANES(load)(a_in, j * N, from), b = LANES(load)(b_in, j * N, from);
+        LANES(store)(a_out, j * N, to, LANES(fnma)(b, s[j], LANES(mul)(a, c[j])));
+        LANES(store)(b_out, j * N, to, LANES(fma)(a, s[j], LANES(mul)(b, c[j])));
+    }
+}
+
+static POSENC_INLINE void LANES(split_chunk)(const struct posenc_rotate_side *h, int sides, int vectors,
                                              int from, int to, int ahead, size_t partner, size_t at,
                                              const float *cos, const float *sin)
 {
@@ -20,25 +36,28 @@ static POSENC_INLINE void LANES(split_chunk)(const struct posenc_heads *h, int s
         const char *a_in = h->src + at * posenc_size(from);
         const char *b_in = a_in + partner * posenc_size(from);
         char *a_out = h->dst + at * posenc_size(to), *b_out = a_out + partner * posenc_size(to);
-        const ptrdiff_t in_end = (ptrdiff_t)h->heads * h->src_head;
-        for (ptrdiff_t in = 0, out = 0; in != in_end; in += h->src_head, out += h->dst_head) {
-            if (ahead) {
-                posenc_ahead(a_in + in, a_out + out, (size_t)(vectors * N), from, to);
-                posenc_ahead(b_in + in, b_out + out, (size_t)(vectors * N), from, to);
-            }
-#pragma GCC unroll 4
-            for (size_t j = 0; j < (size_t)vectors; j++) {
-                FLOATS a = LANES(load)(a_in + in, j * N, from);
-                FLOATS b = LANES(load)(b_in + in, j * N, from);
-                LANES(store)(a_out + out, j * N, to, LANES(fnma)(b, s[j], LANES(mul)(a, c[j])));
-                LANES(store)(b_out + out, j * N, to, LANES(fma)(a, s[j], LANES(mul)(b, c[j])));
-            }
+        ptrdiff_t in = 0, out = 0;
+        size_t heads = h->heads;
+        if (heads & 1) {
+            LANES(split_head)(a_in, b_in, a_out, b_out, vectors, from, to, ahead, c, s);
+            in = h->src_head;
+            out = h->dst_head;
+        }
+        for (heads /= 2; heads; heads--) {
+            LANES(split_head)(a_in + in, b_in + in, a_out + out, b_out + out, vectors, from, to,
+                              ahead, c, s);
+            in += h->src_head;
+            out += h->dst_head;
+            LANES(split_head)(a_in + in, b_in + in, a_out + out, b_out + out, vectors, from, to,
+                              ahead, c, s);
+            in += h->src_head;
+            out += h->dst_head;
         }
     }
 }
 
 /* x c + swap(x) (-s, s): per channel the same product and the same fma as split_half has. */
-static POSENC_INLINE void LANES(adjacent_chunk)(const struct posenc_heads *h, int sides,
+static POSENC_INLINE void LANES(adjacent_chunk)(const struct posenc_rotate_side *h, int sides,
                                                 int vectors, int from, int to, int ahead, size_t at,
                                                 const float *cos, const float *sin)
 {

@@ -35,22 +35,20 @@ static inline void rotate_head(const struct posenc_rotate_job *job, const float 
 
 static inline void rotate(const struct posenc_rotate_job *job, int layout, int from, int to)
 {
-    ptrdiff_t in_size = from == POSENC_F32 ? 4 : 2, out_size = to == POSENC_F32 ? 4 : 2;
     for (int n = 0; n < job->sides; n++) {
         const struct posenc_rotate_side *s = &job->side[n];
         for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++)
             for (ptrdiff_t h = 0; h < (ptrdiff_t)s->heads; h++) {
-                ptrdiff_t in = t * s->src_token + h * s->src_head;
-                ptrdiff_t out = t * s->dst_token + h * s->dst_head;
-                rotate_head(job, job->cos + t * job->row_stride, job->sin + t * job->row_stride,
-                            (const char *)s->src + in * in_size, (char *)s->dst + out * out_size,
-                            layout, from, to);
+                const float *cos = job->cos + t * job->row_stride;
+                const float *sin = job->sin + t * job->row_stride;
+                rotate_head(job, cos, sin, s->src + t * s->src_token + h * s->src_head,
+                            s->dst + t * s->dst_token + h * s->dst_head, layout, from, to);
             }
     }
 }
 
 #define ROTATE(layout, from, to)                                                               \
-    static void rotate_##layout##_##from##_##to(const struct posenc_rotate_job *job)           \
+    static void rotate_##layout##_##from##_##to(struct posenc_rotate_job *job)                 \
     {                                                                                          \
         rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                              \
     }
