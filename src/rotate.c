@@ -318,6 +318,12 @@ static inline int apart(struct range a, struct range b)
     return a.end <= b.begin || b.end <= a.begin;
 }
 
+/* Addresses that are there, fit their elements and leave room above. */
+static inline int is_low(uintptr_t data, uintptr_t size)
+{
+    return data && !(data & ((size - 1) | ~(UINTPTR_MAX >> 2)));
+}
+
 /* Q or K of one token, in place, heads in memory order: 0 where anything is less usual. */
 static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
                               struct posenc_rotate_side *s, struct range *range)
@@ -331,16 +337,15 @@ static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
             return 0;
         first = 0;
     }
-    /* At most 2^24 heads, strides of at least a head and not much more than 2^32, a low address:
-     * nothing below can overflow. */
+    /* At most 2^24 heads, strides of at least a head and not much more than 2^32: nothing below can
+     * overflow. */
     if (t->shape[0] != 1 || t->shape[1] != 1 || t->stride[3] != 1 || more >> 24 ||
-        (more && gap >> 32) || !data || data & ((size - 1) | ~(UINTPTR_MAX >> 2)))
+        (more && gap >> 32) || !is_low(data, size))
         return 0;
     const uintptr_t head = more ? (uintptr_t)t->stride[2] * size : 0;
     s->dst = (char *)t->data + (uintptr_t)first * size;
     s->src = s->dst;
     s->src_head = s->dst_head = (ptrdiff_t)head;
-    s->src_token = s->dst_token = 0;
     s->heads = (size_t)more + 1;
     range->begin = data;
     range->end = data + (uintptr_t)more * head + (uintptr_t)channels * size;
@@ -353,33 +358,36 @@ static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
  * glance. 0 means that nothing was done and the full checks must look; they would accept whatever is
  * accepted here.
  */
-static int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows,
-                              const posenc_tensor *q, const posenc_tensor *k)
+static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows,
+                                     const posenc_tensor *q, const posenc_tensor *k)
 {
     struct posenc_rotate_job job;
-    struct range range[3];
+    struct range range[2];
     const posenc_tensor *t = q ? q : k;
-    const uintptr_t row = (uintptr_t)rows->data;
-    if (!t || (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32 ||
-        (q && k && q->dtype != k->dtype))
+    if (!t || (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32)
         return 0;
     if (rows->dtype != POSENC_F32 || rows->shape[0] != 1 || rows->shape[1] != 1 ||
-        rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim || rows->stride[3] != 1 || !row ||
-        row & (3 | ~(UINTPTR_MAX >> 2)))
+        rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim || rows->stride[3] != 1 ||
+        !is_low((uintptr_t)rows->data, sizeof(float)))
         return 0;
-    range[2] = (struct range){row, row + (uintptr_t)plan->rotary_dim * sizeof(float)};
-    if (!glance_side(plan, t, &job.side[0], &range[0]) || !apart(range[0], range[2]))
+    job.cos = rows->data;
+    job.sin = job.cos + plan->pairs;
+    const struct range row = {(uintptr_t)job.cos, (uintptr_t)(job.sin + plan->pairs)};
+    if (!glance_side(plan, t, &job.side[0], &range[0]) || !apart(range[0], row))
         return 0;
     job.sides = 1;
     if (q && k) {
-        if (!glance_side(plan, k, &job.side[1], &range[1]) || !apart(range[1], range[2]) ||
-            !apart(range[0], range[1]))
+        if (k->dtype != t->dtype || !glance_side(plan, k, &job.side[1], &range[1]) ||
+            !apart(range[1], row) || !apart(range[0], range[1]))
             return 0;
         job.sides = 2;
+        /* K right behind Q, as a packed projection leaves them, is only more heads. */
+        const struct posenc_rotate_side *a = &job.side[0], *b = &job.side[1];
+        if (a->src + (ptrdiff_t)a->heads * a->src_head == b->src && a->src_head == b->src_head) {
+            job.side[0].heads += b->heads;
+            job.sides = 1;
+        }
     }
-    job.cos = rows->data;
-    job.sin = job.cos + plan->pairs;
-    job.row_stride = 0;
     job.tokens = 1;
     job.pairs = job.partner = (size_t)plan->pairs;
     job.ahead = 0;
@@ -387,16 +395,13 @@ static int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows
     return 1;
 }
 
-int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
-                      const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
-                      const posenc_tensor *k_out, posenc_error *error)
+static __attribute__((noinline)) int32_t
+rotate_after_checks(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
+                    const struct tensors *tensors, posenc_error *error)
 {
     struct side side[2];
     struct work work;
-    if (plan && rows && direction == POSENC_FORWARD && !q_out && !k_out &&
-        rotate_at_a_glance(plan, rows, q, k))
-        return POSENC_OK;
-    int32_t status = check_all(plan, direction, &(struct tensors){q, q_out, k, k_out}, side, error);
+    int32_t status = check_all(plan, direction, tensors, side, error);
     if (!status)
         status = check_rows(plan, side, rows, error);
     if (status)
@@ -409,12 +414,23 @@ int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_t
         .count = (size_t)plan->pairs,
         .row_stride = step(rows, 1),
     };
-    for (; w.batch < work.batch; w.batch++) {
+    for (; work.passes && w.batch < work.batch; w.batch++) {
         w.cos = (const float *)rows->data + w.batch * step(rows, 0);
         w.sin = w.cos + plan->pairs;
         rotate_stretch(&work, &w);
     }
     return POSENC_OK;
+}
+
+int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
+                      const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
+                      const posenc_tensor *k_out, posenc_error *error)
+{
+    if (plan && rows && direction == POSENC_FORWARD && !q_out && !k_out &&
+        rotate_at_a_glance(plan, rows, q, k))
+        return POSENC_OK;
+    const struct tensors tensors = {q, q_out, k, k_out};
+    return rotate_after_checks(plan, direction, rows, &tensors, error);
 }
 
 /* Tokens of one batch row, in stretches whose rows fit the stack. */
