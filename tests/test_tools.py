@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import numpy as np
@@ -230,6 +229,16 @@ class Rotate(Case):
         self.bad(REFUSED, ["--set is local", "main"], *words, "--set", "local")
         self.bad(REFUSED, ["--layer is 32", "below 32"], *words, "--layer", "32")
         self.good(*words, "--set", "main", "--layer", "31", "--length", "9")
+
+    def test_warnings_of_the_contract(self):
+        with open(os.path.join(DATA, "configs", "llama-3.1-8b.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        config["rope_scaling"]["bogus"] = 1
+        with open(self.path("config.json"), "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        x = self.save("in.npy", lcg(11, (1, 2, 1, 128)))
+        done = self.good("rotate", "--model", self.folder, x, self.path("out.npy"))
+        self.assertRegex(done.stderr, rb"^posenc rotate: warning: [^\n]*bogus[^\n]*\n$")
 
 
 class Arrays(Case):

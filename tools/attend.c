@@ -240,6 +240,8 @@ static int attend_with_model(struct work *work, struct request *request)
     if (!code)
         echo(request, &model, &set, rule);
     if (!code)
+        model_warn_notes(&model);
+    if (!code)
         model_warn_limit(&model, set.max_position, request->start + keys - 1);
     posenc_plan_free(plan);
     model_close(&model);

@@ -211,6 +211,14 @@ int model_choose(struct model *model, struct model_set *set, const struct model_
     return code;
 }
 
+void model_warn_notes(const struct model *model)
+{
+    posenc_contract_note note = {.struct_size = sizeof note};
+    for (int32_t i = 0; model->contract && i < model->facts.num_warnings; i++)
+        if (!posenc_contract_get_warning(model->contract, i, &note, NULL))
+            tool_warn("%s: %s: %s", model->name, note.key, note.text);
+}
+
 void model_warn_limit(const struct model *model, int64_t max_position, int64_t last)
 {
     if (max_position < 1 || last < max_position)

@@ -47,6 +47,9 @@ int model_choose(struct model *model, struct model_set *set, const struct model_
 /* Parses WIDTH[,key=value]...; TOOL_OK or wrong usage. */
 int model_parse_rope(posenc_rope_params *params, const char *text);
 
+/* Passes on what the contract warns about. */
+void model_warn_notes(const struct model *model);
+
 /* Warns if positions up to `last` pass the trained limit. */
 void model_warn_limit(const struct model *model, int64_t max_position, int64_t last);
 

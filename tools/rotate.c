@@ -122,6 +122,8 @@ static int rotate_file(const struct request *request, const struct model *model,
     if (!code)
         code = rotate(request, plan, &array, &in, &positions);
     if (!code)
+        model_warn_notes(model);
+    if (!code)
         model_warn_limit(model, set->max_position,
                          array_last_position(&positions, in.shape[0], in.shape[1]));
     npy_free(&ids);

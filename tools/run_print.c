@@ -10,41 +10,6 @@ static const char *layout_name(int32_t layout)
     return layout == POSENC_ADJACENT ? "adjacent" : "split_half";
 }
 
-static void print_scaling(const posenc_rope_params *p, double attention_factor)
-{
-    if (p->scaling == POSENC_SCALING_NONE && attention_factor == 1)
-        return;
-    printf("            ");
-    if (p->scaling != POSENC_SCALING_NONE)
-        printf("factor %.9g", p->factor);
-    if (p->scaling == POSENC_SCALING_LLAMA3)
-        printf(", low %.9g, high %.9g", p->low_freq_factor, p->high_freq_factor);
-    if (p->scaling == POSENC_SCALING_YARN)
-        printf(", beta %.9g to %.9g", p->beta_fast, p->beta_slow);
-    if (p->original_max_position > 0)
-        printf(", trained on %.0f", p->original_max_position);
-    if (attention_factor != 1)
-        printf("%sattention factor %.9g", p->scaling ? ", " : "", attention_factor);
-    printf("\n");
-}
-
-static void print_set(const struct run *run, const struct run_set *set)
-{
-    const posenc_contract_set *f = &set->facts;
-    int64_t layers = 0;
-    for (int64_t l = 0; l < run->model.facts.num_layers; l++)
-        if (posenc_contract_layer_set(run->model.contract, l) == set - run->sets)
-            layers++;
-    printf("  %-9s %s, base %.9g, ", f->id, f->rope_type, f->base);
-    if (f->rotary_dim == f->head_dim)
-        printf("all %d channels", (int)f->head_dim);
-    else
-        printf("channels %d..%d of %d", (int)f->rotary_offset,
-               (int)(f->rotary_offset + f->rotary_dim - 1), (int)f->head_dim);
-    printf(", %s, %lld layers\n", layout_name(f->layout), (long long)layers);
-    print_scaling(&set->params, set->attention_factor);
-}
-
 /* Words of `text` in lines of at most 80 columns, all but the first one indented by 12. */
 static void print_wrapped(const char *text)
 {
@@ -64,6 +29,54 @@ static void print_wrapped(const char *text)
         text += strspn(text, " ");
     }
     putchar('\n');
+}
+
+/* Appends to a text of `size` bytes; what does not fit is cut. */
+static void append(char *text, size_t size, const char *format, double value)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, format, value);
+}
+
+static void print_scaling(const posenc_rope_params *p, double attention_factor)
+{
+    char text[256] = "";
+    if (p->scaling != POSENC_SCALING_NONE)
+        append(text, sizeof text, "factor %.9g, ", p->factor);
+    if (p->scaling == POSENC_SCALING_LLAMA3) {
+        append(text, sizeof text, "low %.9g, ", p->low_freq_factor);
+        append(text, sizeof text, "high %.9g, ", p->high_freq_factor);
+    }
+    if (p->scaling == POSENC_SCALING_YARN) {
+        append(text, sizeof text, "beta %.9g ", p->beta_fast);
+        append(text, sizeof text, "to %.9g, ", p->beta_slow);
+    }
+    if (p->original_max_position > 0)
+        append(text, sizeof text, "trained on %.0f, ", p->original_max_position);
+    if (attention_factor != 1)
+        append(text, sizeof text, "attention factor %.7g, ", attention_factor);
+    if (!*text)
+        return;
+    text[strlen(text) - 2] = 0;
+    printf("%12s", "");
+    print_wrapped(text);
+}
+
+static void print_set(const struct run *run, const struct run_set *set)
+{
+    const posenc_contract_set *f = &set->facts;
+    int64_t layers = 0;
+    for (int64_t l = 0; l < run->model.facts.num_layers; l++)
+        if (posenc_contract_layer_set(run->model.contract, l) == set - run->sets)
+            layers++;
+    printf("  %-9s %s, base %.9g, ", f->id, f->rope_type, f->base);
+    if (f->rotary_dim == f->head_dim)
+        printf("all %d channels", (int)f->head_dim);
+    else
+        printf("channels %d..%d of %d", (int)f->rotary_offset,
+               (int)(f->rotary_offset + f->rotary_dim - 1), (int)f->head_dim);
+    printf(", %s, %lld layers\n", layout_name(f->layout), (long long)layers);
+    print_scaling(&set->params, set->attention_factor);
 }
 
 /* The keys that were assumed, and the warnings in full. */
