@@ -356,7 +356,8 @@ class Files(Case):
         self.bad(SYSTEM, "No space left", *self.model, self.x, "/dev/full")
         self.assertTrue(os.path.exists("/dev/full"))
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([*COMMAND, "isa"], stdout=full, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run([*COMMAND, "isa"], stdout=full, stderr=subprocess.PIPE,
+                                  check=False)
         self.assertEqual(done.returncode, SYSTEM)
         self.assertIn(b"standard output", done.stderr)
 
