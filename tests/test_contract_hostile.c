@@ -50,8 +50,16 @@ static void test_long_files(void **state)
     char name[] = "contract.XXXXXX";
     posenc_contract *contract = NULL;
     posenc_error error;
+    char *text = malloc(LIMIT);
     int file = mkstemp(name);
-    assert_true(file >= 0);
+    assert_true(file >= 0 && text);
+    memset(text, ' ', LIMIT);
+    memcpy(text, "{" LLAMA "}", strlen("{" LLAMA "}"));
+    assert_int_equal(write(file, text, LIMIT), LIMIT);
+    free(text);
+    assert_int_equal(posenc_contract_open(&contract, name, &error), POSENC_OK);
+    posenc_contract_free(contract);
+    contract = NULL;
     assert_int_equal(ftruncate(file, 17 << 20), 0);
     close(file);
     assert_int_equal(posenc_contract_open(&contract, name, &error), POSENC_ERROR_FORMAT);
@@ -145,35 +153,55 @@ static void test_long_names(void **state)
     (void)state;
 }
 
-/* A locale whose decimal point is a comma, made for this test where its sources are installed. */
-static int comma_locale(void)
+/* Makes and sets a locale with another decimal point, where the tools for it are installed. */
+static int set_point(const char *code, const char *point)
 {
-    int made = system("localedef -i de_DE -f UTF-8 ./posenc_comma.UTF-8 >/dev/null 2>&1");
+    static const char *const plain[] = {"CTYPE", "COLLATE", "MONETARY", "MESSAGES", "TIME"};
+    FILE *file = fopen("posenc_point.src", "w");
+    assert_non_null(file);
+    fputs("comment_char %\nescape_char /\n", file);
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        fprintf(file, "LC_%s\ncopy \"POSIX\"\nEND LC_%s\n", plain[i], plain[i]);
+    }
+    fprintf(file, "LC_NUMERIC\ndecimal_point \"<%s>\"\nthousands_sep \"\"\ngrouping -1\n"
+                  "END LC_NUMERIC\n", code);
+    assert_int_equal(fclose(file), 0);
+    /* It warns of the categories left out and exits with 1 although it made the locale. */
+    int made = system("localedef -c -i ./posenc_point.src -f UTF-8 ./posenc_point.UTF-8"
+                      " >posenc_point.log 2>&1");
     char *folder = getcwd(NULL, 0);
+    assert_non_null(folder);
     setenv("LOCPATH", folder, 1);
     free(folder);
     (void)made;
-    return setlocale(LC_ALL, "posenc_comma.UTF-8") && strcmp(localeconv()->decimal_point, ",") == 0;
+    setlocale(LC_ALL, "C");
+    return setlocale(LC_ALL, "posenc_point.UTF-8") &&
+           strcmp(localeconv()->decimal_point, point) == 0;
 }
 
+/* jansson alone aborts on a decimal point of two bytes. */
 static void test_locale(void **state)
 {
-    if (!comma_locale()) {
-        print_message("no locale with a comma: install the package locales\n");
-        skip();
-    }
-    posenc_contract *contract = contract_of("{" LLAMA ", \"rope_theta\": 1234.5,"
-                                            " \"partial_rotary_factor\": 0.5}");
-    assert_true(contract_set(contract, 0).base == 1234.5);
-    assert_int_equal(contract_set(contract, 0).rotary_dim, 64);
-    posenc_contract_free(contract);
-    posenc_error error;
     static const char comma[] = "{" LLAMA ", \"rope_theta\": 1234,5}";
-    static const char odd[] = "{" LLAMA ", \"rope_theta\": 0.5}";
-    assert_int_equal(status_of(comma, sizeof comma - 1, NULL), POSENC_ERROR_FORMAT);
-    assert_int_equal(status_of(odd, sizeof odd - 1, &error), POSENC_ERROR_MODEL);
-    assert_non_null(strstr(error.text, "0.5"));
-    setlocale(LC_ALL, "C");
+    static const char low[] = "{" LLAMA ", \"rope_theta\": 0.5}";
+    static const char *const points[2][2] = {{"U066B", "\xd9\xab"}, {"U002C", ","}};
+    for (size_t i = 0; i < 2; i++) {
+        if (!set_point(points[i][0], points[i][1])) {
+            print_message("no such locale can be made: install the package locales\n");
+            skip();
+        }
+        posenc_contract *contract = contract_of("{" LLAMA ", \"rope_theta\": 1234.5,"
+                                                " \"partial_rotary_factor\": 0.5}");
+        assert_true(contract_set(contract, 0).base == 1234.5);
+        assert_int_equal(contract_set(contract, 0).rotary_dim, 64);
+        posenc_contract_free(contract);
+        posenc_error error;
+        assert_int_equal(status_of(comma, sizeof comma - 1, &error), POSENC_ERROR_FORMAT);
+        assert_int_equal(status_of(low, sizeof low - 1, &error), POSENC_ERROR_MODEL);
+        assert_non_null(strstr(error.text, "0.5"));
+        assert_string_equal(localeconv()->decimal_point, points[i][1]);
+        setlocale(LC_ALL, "C");
+    }
     (void)state;
 }
 

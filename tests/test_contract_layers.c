@@ -106,6 +106,22 @@ static void test_two_bases(void **state)
     (void)state;
 }
 
+/* A flat block is for both sets of this model, but its base for the full layers alone. */
+static void test_shared_block(void **state)
+{
+    posenc_contract *contract = contract_of(
+        LAYERS("mimo_v2_flash", "2",
+               ", \"hybrid_layer_pattern\": [0, 1], \"rope_parameters\":"
+               " {\"type\": \"linear\", \"factor\": 2, \"rope_theta\": 3e6}"));
+    for (int32_t i = 0; i < 2; i++) {
+        assert_true(contract_params(contract, i).base == (i ? 1e4 : 3e6));
+        assert_true(contract_params(contract, i).factor == 2);
+    }
+    assert_string_equal(contract_assumed(contract, "swa_rope_theta"), "10000");
+    posenc_contract_free(contract);
+    (void)state;
+}
+
 /* A block for a kind that no layer has must not make the dictionary a flat one. */
 static void test_unused_block(void **state)
 {
@@ -223,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_two_bases),   cmocka_unit_test(test_unused_block),
         cmocka_unit_test(test_windows),     cmocka_unit_test(test_kv_heads),
         cmocka_unit_test(test_class_block), cmocka_unit_test(test_query_scale_off),
+        cmocka_unit_test(test_shared_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

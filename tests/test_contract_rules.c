@@ -212,6 +212,10 @@ static void test_original_length(void **state)
     assert_int_equal(contract_facts(contract).trained_position, -1);
     assert_string_equal(contract_assumed(contract, "original_max_position_embeddings"), "2048");
     posenc_contract_free(contract);
+    contract = contract_of("{" LLAMA ", \"rope_scaling\": {" YARN "},"
+                           " \"max_trained_positions\": 2048}");
+    assert_int_equal(contract_facts(contract).trained_position, 2048);
+    posenc_contract_free(contract);
     contract = contract_of("{" LLAMA ", \"rope_theta\": 10000}");
     assert_int_equal(contract_set(contract, 0).original_max_position, -1);
     assert_int_equal(contract_facts(contract).max_position, -1);

@@ -141,9 +141,6 @@ static int inspect(const char *path, const char *only, int json)
     code = open_sets(&inspection, only);
     if (!code) {
         (json ? inspect_json : inspect_text)(&inspection);
-        if (fflush(stdout) || ferror(stdout)) {
-            code = tool_fail(TOOL_SYSTEM, "standard output could not be written");
-        }
     }
     close_sets(&inspection);
     model_close(&inspection.model);

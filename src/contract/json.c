@@ -2,7 +2,6 @@
 /* Strict JSON by jansson: limits for hostile text, then typed look-ups that refuse by name. */
 #include "reader.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <string.h>
 
@@ -33,10 +32,9 @@ static int too_deep(const char *text, size_t length)
 }
 
 /* jansson reads numbers by strtod and knows only decimal points of one byte: give this thread the
- * C locale meanwhile. errno belongs to the caller. */
+ * C locale meanwhile. */
 static json_t *parse(const char *text, size_t length, json_error_t *found, int *no_memory)
 {
-    int saved = errno;
     json_t *root = NULL;
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     *no_memory = plain == (locale_t)0;
@@ -46,7 +44,6 @@ static json_t *parse(const char *text, size_t length, json_error_t *found, int *
         uselocale(before);
         freelocale(plain);
     }
-    errno = saved;
     return root;
 }
 
