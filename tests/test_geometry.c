@@ -328,8 +328,9 @@ static double unlike(const struct layer *plain, const int permutation[T], const 
     for (int t = 0; t < T; t++) {
         for (int i = 0; i < HQ * D; i++) {
             double a = (double)plain->out[permutation[t] * HQ * D + i];
+            double gap = fabs(a - (double)other->out[t * HQ * D + i]);
 
-            worst = fmax(worst, fabs(a - (double)other->out[t * HQ * D + i]));
+            if (!(gap <= worst)) worst = gap; /* not fmax: gcc 12.2 for aarch64 fails on it */
         }
     }
     return worst;
