@@ -178,6 +178,8 @@ static void test_kv_heads(void **state)
         {"{" LLAMA ", \"num_key_value_heads\": null}", 32},
         {"{" LLAMA ", \"n_head_kv\": 4}", 4},
         {"{\"model_type\": \"mistral\", " SHAPE "}", 8},
+        {"{\"model_type\": \"mistral\", " SHAPE ", \"num_key_value_heads\": null}", 32},
+        {"{\"model_type\": \"smollm3\", " SHAPE "}", 4},
         {"{\"model_type\": \"falcon\", " SHAPE "}", 1},
         {"{\"model_type\": \"falcon\", " SHAPE ", \"multi_query\": false}", 32},
         {"{\"model_type\": \"falcon\", " SHAPE ", \"new_decoder_architecture\": true,"

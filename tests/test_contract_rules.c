@@ -2,7 +2,10 @@
 /* Precedence, aliases, defaults, widths and layers: what a given config must come to. */
 #include "contract_text.h"
 
+#include "contract/family.h"
+
 #include <math.h>
+#include <stdio.h>
 
 #define MODEL(type, members) "{\"model_type\": \"" type "\", " SHAPE members "}"
 #define YARN "\"rope_type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": 32768"
@@ -135,6 +138,9 @@ static void test_width(void **state)
         {MODEL("phi", ""), 128, 64, S},
         {MODEL("stablelm", ""), 128, 32, S},
         {MODEL("gemma", ""), 256, 256, S},
+        {MODEL("qwen3", ", \"head_dim\": null"), 128, 128, S},
+        {MODEL("gpt_oss", ""), 64, 64, S},
+        {MODEL("gpt_oss", ", \"head_dim\": null"), 128, 128, S},
         {MODEL("glm4", ""), 128, 64, A},
         {MODEL("nomic_bert", ", \"rotary_emb_interleaved\": true"), 128, 128, A},
         {MODEL("nomic_bert", ""), 128, 128, S},
@@ -261,12 +267,43 @@ static void test_yarn_factors(void **state)
     (void)state;
 }
 
+/* Each row of the table makes a contract or is refused by the name of its scheme; in order. */
+static void test_every_family(void **state)
+{
+    const struct posenc_family *family, *before = NULL;
+    for (int32_t i = 0; (family = posenc_family_at(i)) != NULL; before = family, i++) {
+        char json[768];
+        posenc_contract *contract;
+        posenc_error error;
+        assert_ptr_equal(posenc_family_find(family->model_type), family);
+        assert_true(!before || strcmp(before->model_type, family->model_type) < 0);
+        snprintf(json, sizeof json,
+                 "{\"model_type\": \"%s\", " SHAPE ", \"num_key_value_heads\": 8,"
+                 " \"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64,"
+                 " \"hybrid_layer_pattern\": [0, 1]}",
+                 family->model_type);
+        int32_t status = contract_try(&contract, json, &error);
+        if (family->refused || family->flags & POSENC_FAMILY_MROPE) {
+            assert_int_equal(status, POSENC_ERROR_MODEL);
+            assert_non_null(strstr(error.text, family->refused ? family->refused : "mrope"));
+            continue;
+        }
+        assert_int_equal(status, POSENC_OK);
+        assert_int_equal(contract_set(contract, 0).layout, family->layout);
+        assert_string_equal(contract_facts(contract).model_type, family->model_type);
+        posenc_contract_free(contract);
+    }
+    assert_true(before != NULL);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_base),           cmocka_unit_test(test_kind),
         cmocka_unit_test(test_width),          cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_original_length), cmocka_unit_test(test_yarn_factors),
+        cmocka_unit_test(test_every_family),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

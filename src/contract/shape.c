@@ -65,6 +65,15 @@ static int divided_width(struct posenc_reader *reader, int64_t heads, int64_t *w
     return 0;
 }
 
+/* 1 if a key is written, even as null: transformers applies a class default only to absent ones. */
+static int given(const struct posenc_reader *reader, const char *const *keys)
+{
+    while (*keys && !json_object_get(reader->text.json, *keys)) {
+        keys++;
+    }
+    return *keys != NULL;
+}
+
 static int read_head_dim(struct posenc_reader *reader, int64_t heads)
 {
     static const char *const keys[] = {"head_dim", "kv_channels", NULL};
@@ -75,7 +84,7 @@ static int read_head_dim(struct posenc_reader *reader, int64_t heads)
         answer = mla_width(reader, &width);
     } else if (posenc_get_spelled(reader, &reader->text, keys, 0, 65536, &width, NULL) < 0) {
         answer = -1;
-    } else if (width == 0 && family->head_dim) {
+    } else if (width == 0 && family->head_dim && !given(reader, keys)) {
         width = family->head_dim;
         posenc_assume_integer(reader, "head_dim", width, "the default of this model_type");
     } else if (width == 0) {
@@ -130,8 +139,11 @@ static int read_kv_heads(struct posenc_reader *reader, int64_t heads)
             return -1;
         }
         if (!found) {
-            kv = family->kv_rule == POSENC_KV_FIXED ? family->kv_heads : heads;
-            posenc_assume_integer(reader, keys[0], kv, "the default of this model_type");
+            int fixed = family->kv_rule == POSENC_KV_FIXED && !given(reader, keys);
+            kv = fixed ? family->kv_heads : heads;
+            posenc_assume_integer(reader, keys[0], kv,
+                                  fixed ? "the default of this model_type"
+                                        : "as many as there are query heads");
         }
     }
     if (heads % kv != 0) {
