@@ -58,12 +58,14 @@ static int find_family(struct posenc_reader *reader)
                : 0;
 }
 
-/* Switches by which a class that usually rotates does something else. */
+/* Keys by which a class that usually rotates plainly does something else. */
 static int check_switches(struct posenc_reader *reader)
 {
     static const char *const switches[][2] = {{"alibi", "alibi"},
                                               {"use_alibi", "alibi"},
                                               {"position_encoding_2d", "rope of two halves"}};
+    static const char *const numbers[][2] = {{"rotary_scaling_factor", "dynamic"},
+                                             {"rotary_emb_scale_base", "xpos"}};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         int on = 0;
         if (posenc_get_bool(reader, &reader->text, switches[i][0], &on) < 0) {
@@ -71,6 +73,14 @@ static int check_switches(struct posenc_reader *reader)
         }
         if (on) {
             return refuse_scheme(reader, &reader->text, switches[i][0], switches[i][1]);
+        }
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        double value = 0.0;
+        int found = posenc_get_real(reader, &reader->text, numbers[i][0], &value);
+        if (found != 0) {
+            return found < 0 ? -1
+                             : refuse_scheme(reader, &reader->text, numbers[i][0], numbers[i][1]);
         }
     }
     return 0;

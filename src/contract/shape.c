@@ -160,24 +160,24 @@ static int read_kv_heads(struct posenc_reader *reader, int64_t heads)
 
 static int read_limits(struct posenc_reader *reader)
 {
-    const char *keys[] = {"max_position_embeddings", "n_positions",
-                          "max_sequence_length",     "seq_length",
-                          "max_seq_len",             "n_ctx",
-                          NULL};
-    const char *const own[] = {reader->family->position_key, NULL};
+    const char *const own = reader->family->position_key;
+    const char *const keys[] = {own,
+                                "max_position_embeddings",
+                                "n_positions",
+                                "max_sequence_length",
+                                "seq_length",
+                                "max_seq_len",
+                                "n_ctx",
+                                NULL};
     static const char *const trained[] = {"max_trained_positions",
                                           "original_max_position_embeddings",
                                           "initial_context_length", NULL};
     posenc_contract_facts *facts = &reader->contract->facts;
     const struct posenc_node *text = &reader->text;
-    int found = posenc_get_spelled(reader, text, own, 1, MAX_POSITION, &facts->max_position,
-                                   &facts->max_position_key);
-    if (found == 0) {
-        found = posenc_get_spelled(reader, text, keys, 1, MAX_POSITION, &facts->max_position,
-                                   &facts->max_position_key);
-    }
-    if (found < 0 || posenc_get_spelled(reader, text, trained, 1, MAX_POSITION,
-                                        &facts->trained_position, NULL) < 0) {
+    if (posenc_get_spelled(reader, text, own ? keys : keys + 1, 1, MAX_POSITION,
+                           &facts->max_position, &facts->max_position_key) < 0 ||
+        posenc_get_spelled(reader, text, trained, 1, MAX_POSITION, &facts->trained_position,
+                           NULL) < 0) {
         return -1;
     }
     return 0;
@@ -196,6 +196,11 @@ static int read_layout(struct posenc_reader *reader)
     if (!found) {
         posenc_assume_text(reader, "layout", adjacent ? "\"adjacent\"" : "\"split_half\"",
                            "the pair order of this model_type: no key states it");
+    }
+    if (!family->layout_key && !adjacent &&
+        json_is_true(json_object_get(reader->text.json, "rope_interleaved"))) {
+        posenc_fail(posenc_warning(reader, &reader->text, "rope_interleaved"), POSENC_OK,
+                    "is true, but this model_type pairs halves and does not read it");
     }
     reader->common.params.layout = adjacent ? POSENC_ADJACENT : POSENC_SPLIT_HALF;
     return 0;
