@@ -41,6 +41,10 @@ endfunction()
 
 function(posenc_library_objects target)
   posenc_compile(${target} ${POSENC_STRICT_WARNINGS})
+  if(POSENC_AARCH64)
+    # gcc's own choice of atomics at run time comes with a constructor: work before main.
+    target_compile_options(${target} PRIVATE -mno-outline-atomics)
+  endif()
   target_compile_definitions(${target} PRIVATE
     "POSENC_API=__attribute__((visibility(\"default\")))")
 endfunction()

@@ -26,8 +26,8 @@ case $(needed "$contract") in
 *) complain "libposenc-contract needs: $(needed "$contract")" ;;
 esac
 
-allowed='^(mem(cpy|move|set|cmp)|str(cmp|len|ncmp)|getenv|getauxval|malloc|calloc|aligned_alloc|free'
-allowed+='|__stack_chk_fail|__mem(cpy|move|set)_chk|fmaf?|fabsf?|floorf?|ceilf?|sqrtf?)$'
+allowed='^(mem(cpy|move|set|cmp)|str(cmp|len|ncmp)|getenv|getauxval|malloc|calloc|free'
+allowed+='|aligned_alloc|__stack_chk_fail|__mem(cpy|move|set)_chk|fmaf?|fabsf?|floorf?|ceilf?|sqrtf?)$'
 unknown=$(imports "$core" | grep -vE "$allowed" || true)
 test -z "$unknown" || complain "libposenc imports: $unknown"
 
