@@ -11,6 +11,7 @@
 #define POSENC_TYPE(n) POSENC_TYPE_(n)
 #define LANES(name) POSENC_PASTE(name, N)
 #define FLOATS POSENC_TYPE(N)
+#define BF16S POSENC_PASTE(bf16_pairs, N)
 
 static POSENC_INLINE FLOATS LANES(load)(const char *p, size_t at, int dtype)
 {

@@ -49,18 +49,62 @@ static inline f32x8 load_bf16_8(const uint16_t *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 
-/* In integers, because vcvtneps2bf16 flushes subnormals: see float16.h for the rounding. */
+/* bf16 in the upper half of each lane, the lower half without meaning; rounded as in float16.h. In
+ * integers, because vcvtneps2bf16 flushes subnormals. */
+static inline __m256i round_bf16_8(f32x8 v)
+{
+    __m256i u = _mm256_castps_si256(v), one = _mm256_set1_epi32(1);
+    __m256i last = _mm256_and_si256(_mm256_srli_epi32(u, 16), one);
+    __m256i bias = _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff));
+    __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    return _mm256_blendv_epi8(_mm256_add_epi32(u, bias), quiet, nan);
+}
+
 static inline void store_bf16_8(uint16_t *p, f32x8 v)
 {
-    __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);
-    __m256i bias = _mm256_add_epi32(_mm256_and_si256(high, _mm256_set1_epi32(1)),
-                                    _mm256_set1_epi32(0x7fff));
-    __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(u, bias), 16);
-    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-    __m256i half = _mm256_blendv_epi8(rounded, quiet, nan);
+    __m256i half = _mm256_srli_epi32(round_bf16_8(v), 16);
     _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(half),
                                                     _mm256_extracti128_si256(half, 1)));
+}
+
+/* 16 channels as their even and their odd ones: widening and narrowing need no shuffle then. */
+typedef __m256i bf16_pairs_8;
+
+static inline bf16_pairs_8 load_even_odd_8(const uint16_t *p)
+{
+    __m256i both = _mm256_loadu_si256((const __m256i *)p);
+    __asm__("" : "+x"(both)); /* as in once_8 */
+    return both;
+}
+
+static inline f32x8 even_bf16_8(bf16_pairs_8 both)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+}
+
+static inline f32x8 odd_bf16_8(bf16_pairs_8 both)
+{
+    return _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32((int)0xffff0000)));
+}
+
+static inline void store_even_odd_bf16_8(uint16_t *p, f32x8 even, f32x8 odd)
+{
+    __m256i lower = _mm256_srli_epi32(round_bf16_8(even), 16);
+    _mm256_storeu_si256((__m256i *)p, _mm256_blend_epi16(lower, round_bf16_8(odd), 0xaa));
+}
+
+/* Elements 0, 2, 4, ... and 1, 3, 5, ... of two vectors. */
+static inline f32x8 even_of_8(f32x8 a, f32x8 b)
+{
+    __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
+}
+
+static inline f32x8 odd_of_8(f32x8 a, f32x8 b)
+{
+    __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
 }
 
 /* x0 x0 x1 x1 ...: half a vector of per-pair factors for adjacent channels. */
@@ -111,15 +155,44 @@ static inline f32x4 load_bf16_4(const uint16_t *p)
     return _mm_castsi128_ps(_mm_slli_epi32(wide, 16));
 }
 
+static inline __m128i round_bf16_4(f32x4 v)
+{
+    __m128i u = _mm_castps_si128(v), one = _mm_set1_epi32(1);
+    __m128i last = _mm_and_si128(_mm_srli_epi32(u, 16), one);
+    __m128i bias = _mm_add_epi32(last, _mm_set1_epi32(0x7fff));
+    __m128i quiet = _mm_or_si128(u, _mm_set1_epi32(0x400000));
+    __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(v, v));
+    return _mm_blendv_epi8(_mm_add_epi32(u, bias), quiet, nan);
+}
+
 static inline void store_bf16_4(uint16_t *p, f32x4 v)
 {
-    __m128i u = _mm_castps_si128(v), high = _mm_srli_epi32(u, 16);
-    __m128i bias = _mm_add_epi32(_mm_and_si128(high, _mm_set1_epi32(1)), _mm_set1_epi32(0x7fff));
-    __m128i rounded = _mm_srli_epi32(_mm_add_epi32(u, bias), 16);
-    __m128i quiet = _mm_or_si128(high, _mm_set1_epi32(0x40));
-    __m128i half = _mm_blendv_epi8(rounded, quiet, _mm_castps_si128(_mm_cmpunord_ps(v, v)));
+    __m128i half = _mm_srli_epi32(round_bf16_4(v), 16);
     _mm_storel_epi64((__m128i *)p, _mm_packus_epi32(half, half));
 }
+
+typedef __m128i bf16_pairs_4;
+
+static inline bf16_pairs_4 load_even_odd_4(const uint16_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)p);
+}
+
+static inline f32x4 even_bf16_4(bf16_pairs_4 both) { return _mm_castsi128_ps(_mm_slli_epi32(both, 16)); }
+
+static inline f32x4 odd_bf16_4(bf16_pairs_4 both)
+{
+    return _mm_castsi128_ps(_mm_and_si128(both, _mm_set1_epi32((int)0xffff0000)));
+}
+
+static inline void store_even_odd_bf16_4(uint16_t *p, f32x4 even, f32x4 odd)
+{
+    __m128i lower = _mm_srli_epi32(round_bf16_4(even), 16);
+    _mm_storeu_si128((__m128i *)p, _mm_blend_epi16(lower, round_bf16_4(odd), 0xaa));
+}
+
+static inline f32x4 even_of_4(f32x4 a, f32x4 b) { return _mm_shuffle_ps(a, b, 0x88); }
+static inline f32x4 odd_of_4(f32x4 a, f32x4 b) { return _mm_shuffle_ps(a, b, 0xdd); }
 
 static inline f32x4 load_twice_4(const float *p)
 {

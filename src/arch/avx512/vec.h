@@ -43,15 +43,67 @@ static inline f32x16 load_bf16_16(const uint16_t *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
+/* bf16 in the upper half of each lane, the lower half without meaning; rounded as in float16.h. In
+ * integers, because vcvtneps2bf16 flushes subnormals. */
+static inline __m512i round_bf16_16(f32x16 v)
+{
+    __m512i u = _mm512_castps_si512(v);
+    __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    __m512i rounded = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+    rounded = _mm512_mask_add_epi32(rounded, odd, u, _mm512_set1_epi32(0x8000));
+    return _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
+}
+
 static inline void store_bf16_16(uint16_t *p, f32x16 v)
 {
-    __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
-    __m512i bias = _mm512_add_epi32(_mm512_and_si512(high, _mm512_set1_epi32(1)),
-                                    _mm512_set1_epi32(0x7fff));
-    __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(u, bias), 16);
-    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    __m512i half = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    __m512i half = _mm512_srli_epi32(round_bf16_16(v), 16);
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(half));
+}
+
+/* 32 channels as their even and their odd ones: widening and narrowing need no shuffle then. */
+typedef __m512i bf16_pairs_16;
+
+static inline bf16_pairs_16 load_even_odd_16(const uint16_t *p)
+{
+    __m512i both = _mm512_loadu_si512(p);
+    __asm__("" : "+v"(both)); /* as in once_16 */
+    return both;
+}
+
+static inline f32x16 even_bf16_16(bf16_pairs_16 both)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
+}
+
+static inline f32x16 odd_bf16_16(bf16_pairs_16 both)
+{
+    __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    return _mm512_castsi512_ps(_mm512_and_si512(both, upper));
+}
+
+static inline void store_even_odd_bf16_16(uint16_t *p, f32x16 even, f32x16 odd)
+{
+    __m512i lower = _mm512_srli_epi32(round_bf16_16(even), 16);
+    __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    /* lower | (odd & upper), in one */
+    __m512i both = _mm512_ternarylogic_epi32(lower, round_bf16_16(odd), upper, 0xf8);
+    _mm512_storeu_si512(p, both);
+}
+
+/* Elements 0, 2, 4, ... and 1, 3, 5, ... of two vectors. */
+static inline f32x16 even_of_16(f32x16 a, f32x16 b)
+{
+    __m512i index =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, index, b);
+}
+
+static inline f32x16 odd_of_16(f32x16 a, f32x16 b)
+{
+    __m512i index =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, index, b);
 }
 
 static inline f32x16 load_twice_16(const float *p)

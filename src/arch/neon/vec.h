@@ -46,15 +46,47 @@ static inline f32x4 load_bf16_4(const uint16_t *p)
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
 }
 
-/* In integers, as everywhere: see float16.h for the rounding. */
+/* bf16 in the upper half of each lane, the lower half without meaning: see float16.h. */
+static inline uint32x4_t round_bf16_4(f32x4 v)
+{
+    uint32x4_t u = vreinterpretq_u32_f32(v);
+    uint32x4_t last = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
+    uint32x4_t rounded = vaddq_u32(u, vaddq_u32(last, vdupq_n_u32(0x7fff)));
+    return vbslq_u32(vceqq_f32(v, v), rounded, vorrq_u32(u, vdupq_n_u32(0x400000)));
+}
+
 static inline void store_bf16_4(uint16_t *p, f32x4 v)
 {
-    uint32x4_t u = vreinterpretq_u32_f32(v), high = vshrq_n_u32(u, 16);
-    uint32x4_t bias = vaddq_u32(vandq_u32(high, vdupq_n_u32(1)), vdupq_n_u32(0x7fff));
-    uint32x4_t rounded = vshrq_n_u32(vaddq_u32(u, bias), 16);
-    uint32x4_t quiet = vorrq_u32(high, vdupq_n_u32(0x40));
-    vst1_u16(p, vmovn_u32(vbslq_u32(vceqq_f32(v, v), rounded, quiet)));
+    vst1_u16(p, vshrn_n_u32(round_bf16_4(v), 16));
 }
+
+/* 8 channels as their even and their odd ones: widening and narrowing need no shuffle then. */
+typedef uint32x4_t bf16_pairs_4;
+
+static inline bf16_pairs_4 load_even_odd_4(const uint16_t *p)
+{
+    return vreinterpretq_u32_u16(vld1q_u16(p));
+}
+
+static inline f32x4 even_bf16_4(bf16_pairs_4 both)
+{
+    return vreinterpretq_f32_u32(vshlq_n_u32(both, 16));
+}
+
+static inline f32x4 odd_bf16_4(bf16_pairs_4 both)
+{
+    return vreinterpretq_f32_u32(vandq_u32(both, vdupq_n_u32(0xffff0000)));
+}
+
+static inline void store_even_odd_bf16_4(uint16_t *p, f32x4 even, f32x4 odd)
+{
+    uint32x4_t both = vsriq_n_u32(round_bf16_4(odd), round_bf16_4(even), 16);
+    vst1q_u16(p, vreinterpretq_u16_u32(both));
+}
+
+/* Elements 0, 2, 4, ... and 1, 3, 5, ... of two vectors. */
+static inline f32x4 even_of_4(f32x4 a, f32x4 b) { return vuzp1q_f32(a, b); }
+static inline f32x4 odd_of_4(f32x4 a, f32x4 b) { return vuzp2q_f32(a, b); }
 
 /* x0 x0 x1 x1: half a vector of per-pair factors for adjacent channels. */
 static inline f32x4 load_twice_4(const float *p)
