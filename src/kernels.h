@@ -26,7 +26,8 @@ struct posenc_rows_job {
     ptrdiff_t stride;     /* floats from token to token */
 };
 
-/* Q or K: the first channel of the window of the token and head to begin with. Strides count bytes. */
+/* Q or K: the first channel of the window of the token and head to begin with. Strides count bytes.
+ */
 struct posenc_rotate_side {
     const char *src;
     char *dst;

@@ -2,98 +2,11 @@
 /* Rotation of Q and K: by rows that exist, by rows made on the way, and for contiguous arrays. */
 #include "error.h"
 #include "plan.h"
+#include "sides.h"
 #include "tensor.h"
 
 /* Calls that touch more bytes than this read ahead: the data cannot be in the nearer caches. */
 enum { AHEAD_BYTES = 1 << 20 };
-
-/* One of Q and K. `in` is NULL where it is absent; `out` equals `in` where it is in place. */
-struct side {
-    const posenc_tensor *in, *out;
-    struct posenc_view in_view, out_view;
-};
-
-static int32_t check_output(struct side *s, const posenc_tensor *out, const char *name,
-                            posenc_error *error)
-{
-    int32_t status = posenc_view_check(&s->out_view, out, name, error);
-    for (int d = 0; d < 4 && !status; d++)
-        if (out->shape[d] != s->in->shape[d])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "%s.shape[%d] is %d: must be %d as in %s", name, (int64_t)d,
-                               out->shape[d], s->in->shape[d], s->in_view.name);
-    if (status || posenc_views_equal(s->in, out))
-        return status;
-    s->out = out;
-    return posenc_disjoint_check(&s->out_view, &s->in_view, error);
-}
-
-static int32_t check_side(const posenc_plan *plan, struct side *s, const posenc_tensor *in,
-                          const posenc_tensor *out, const char *in_name, const char *out_name,
-                          posenc_error *error)
-{
-    s->in = s->out = in;
-    if (!in) {
-        if (out)
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL but %s is given", in_name,
-                               out_name);
-        return POSENC_OK;
-    }
-    int32_t status = posenc_view_check(&s->in_view, in, in_name, error);
-    if (status)
-        return status;
-    s->out_view = s->in_view;
-    if (in->shape[3] != plan->head_dim && in->shape[3] != plan->rotary_dim)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s.shape[3] is %d: must be the plan's head_dim (%d) or rotary_dim (%d)",
-                           in_name, in->shape[3], (int64_t)plan->head_dim,
-                           (int64_t)plan->rotary_dim);
-    if (out && out != in)
-        status = check_output(s, out, out_name, error);
-    return status ? status : posenc_writable_check(&s->out_view, error);
-}
-
-/* Q and K go through the same tokens, and what one writes the other must not read or write. */
-static int32_t check_pair(const struct side side[2], posenc_error *error)
-{
-    const posenc_tensor *q = side[0].in, *k = side[1].in;
-    if (!q || !k)
-        return POSENC_OK;
-    for (int d = 0; d < 2; d++)
-        if (q->shape[d] != k->shape[d])
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "k.shape[%d] is %d: must be %d as in q", (int64_t)d, k->shape[d],
-                               q->shape[d]);
-    int32_t status = posenc_disjoint_check(&side[0].out_view, &side[1].out_view, error);
-    if (!status && side[1].out != k)
-        status = posenc_disjoint_check(&side[0].out_view, &side[1].in_view, error);
-    if (!status && side[0].out != q)
-        status = posenc_disjoint_check(&side[1].out_view, &side[0].in_view, error);
-    return status;
-}
-
-/* The arguments that both calls below share. */
-struct tensors {
-    const posenc_tensor *q, *q_out, *k, *k_out;
-};
-
-static int32_t check_all(const posenc_plan *plan, int32_t direction, const struct tensors *t,
-                         struct side side[2], posenc_error *error)
-{
-    if (!plan)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
-    if (direction < POSENC_FORWARD || direction > POSENC_TRANSPOSE)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "direction is %d: must be POSENC_FORWARD, _INVERSE or _TRANSPOSE",
-                           (int64_t)direction);
-    if (!t->q && !t->k && !t->q_out && !t->k_out)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "q is NULL and k is NULL: one must be given");
-    int32_t status = check_side(plan, &side[0], t->q, t->q_out, "q", "q_out", error);
-    if (!status)
-        status = check_side(plan, &side[1], t->k, t->k_out, "k", "k_out", error);
-    return status ? status : check_pair(side, error);
-}
 
 /* The stride of a dimension; of a single element it means nothing and may be anything. */
 static ptrdiff_t step(const posenc_tensor *t, int d)
@@ -107,13 +20,15 @@ static int64_t window(const posenc_plan *plan, const posenc_tensor *t)
     return t->shape[3] == plan->rotary_dim ? 0 : plan->rotary_offset;
 }
 
-static char *element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head, int64_t channel)
+static char *element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head,
+                     int64_t channel)
 {
     int64_t at = b * step(t, 0) + token * step(t, 1) + head * step(t, 2) + channel;
     return (char *)t->data + at * posenc_dtype_size(t->dtype);
 }
 
-static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t from, int64_t to)
+static void copy_channels(const posenc_plan *plan, const struct posenc_side *s, int64_t from,
+                          int64_t to)
 {
     const posenc_tensor *in = s->in, *out = s->out;
     posenc_convert_kernel *convert = plan->kernels->convert[in->dtype - 1][out->dtype - 1];
@@ -132,7 +47,7 @@ static void copy_channels(const posenc_plan *plan, const struct side *s, int64_t
 }
 
 /* Channels outside the window are copied, unless they are there already. */
-static void copy_rest(const posenc_plan *plan, const struct side *s)
+static void copy_rest(const posenc_plan *plan, const struct posenc_side *s)
 {
     if (!s->in || s->in == s->out)
         return;
@@ -147,7 +62,7 @@ static void copy_rest(const posenc_plan *plan, const struct side *s)
  */
 struct pass {
     posenc_rotate_kernel *kernel;
-    const struct side *side[2];
+    const struct posenc_side *side[2];
     struct posenc_rotate_job job;
 };
 
@@ -159,7 +74,7 @@ struct work {
     struct pass pass[2];
 };
 
-static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct side *s)
+static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct posenc_side *s)
 {
     const int64_t in = posenc_dtype_size(s->in->dtype), out = posenc_dtype_size(s->out->dtype);
     int n = pass->job.sides++;
@@ -172,14 +87,14 @@ static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct
     pass->job.side[n].heads = (size_t)s->in->shape[2];
 }
 
-static int64_t bytes_of(const posenc_plan *plan, const struct side *s)
+static int64_t bytes_of(const posenc_plan *plan, const struct posenc_side *s)
 {
     const posenc_tensor *t = s->in;
     return t->shape[0] * t->shape[1] * t->shape[2] * plan->rotary_dim * posenc_dtype_size(t->dtype);
 }
 
 static void make_work(struct work *work, const posenc_plan *plan, int32_t direction,
-                      const struct side side[2])
+                      const struct posenc_side side[2])
 {
     const posenc_tensor *t = side[0].in ? side[0].in : side[1].in;
     int64_t bytes = 0;
@@ -223,7 +138,7 @@ static void rotate_pairs(struct work *work, const struct stretch *w)
         job->tokens = w->tokens;
         job->pairs = w->count;
         for (int n = 0; n < job->sides; n++) {
-            const struct side *s = work->pass[i].side[n];
+            const struct posenc_side *s = work->pass[i].side[n];
             int64_t channel = window(work->plan, s->in) + skipped;
             job->side[n].src = element(s->in, w->batch, w->token, 0, channel);
             job->side[n].dst = element(s->out, w->batch, w->token, 0, channel);
@@ -284,7 +199,7 @@ static int32_t fail_rows(const posenc_plan *plan, const posenc_tensor *rows, pos
                        (int64_t)rows->dtype, (int64_t)plan->rotary_dim);
 }
 
-static int32_t check_rows(const posenc_plan *plan, const struct side side[2],
+static int32_t check_rows(const posenc_plan *plan, const struct posenc_side side[2],
                           const posenc_tensor *rows, posenc_error *error)
 {
     struct posenc_view view;
@@ -300,8 +215,8 @@ static int32_t check_rows(const posenc_plan *plan, const struct side side[2],
                            rows->shape[0], t->shape[0]);
     if (rows->shape[1] != t->shape[1])
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "rows.shape[1] is %d: must be the tokens of q and k (%d)", rows->shape[1],
-                           t->shape[1]);
+                           "rows.shape[1] is %d: must be the tokens of q and k (%d)",
+                           rows->shape[1], t->shape[1]);
     for (int i = 0; i < 2 && !status; i++)
         if (side[i].in)
             status = posenc_disjoint_check(&side[i].out_view, &view, error);
@@ -354,9 +269,9 @@ static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
 
 /*
  * What decoding calls in every layer: one token, forward, in place. The kernel takes some ten
- * nanoseconds for a head and the full checks several times that, so the plain case is recognised at a
- * glance. 0 means that nothing was done and the full checks must look; they would accept whatever is
- * accepted here.
+ * nanoseconds for a head and the full checks several times that, so the plain case is recognised at
+ * a glance. 0 means that nothing was done and the full checks must look; they would accept whatever
+ * is accepted here.
  */
 static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows,
                                      const posenc_tensor *q, const posenc_tensor *k)
@@ -397,11 +312,11 @@ static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tenso
 
 static __attribute__((noinline)) int32_t
 rotate_after_checks(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
-                    const struct tensors *tensors, posenc_error *error)
+                    const struct posenc_tensors *tensors, posenc_error *error)
 {
-    struct side side[2];
+    struct posenc_side side[2];
     struct work work;
-    int32_t status = check_all(plan, direction, tensors, side, error);
+    int32_t status = posenc_sides_check(plan, direction, tensors, side, error);
     if (!status)
         status = check_rows(plan, side, rows, error);
     if (status)
@@ -429,7 +344,7 @@ int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_t
     if (plan && rows && direction == POSENC_FORWARD && !q_out && !k_out &&
         rotate_at_a_glance(plan, rows, q, k))
         return POSENC_OK;
-    const struct tensors tensors = {q, q_out, k, k_out};
+    const struct posenc_tensors tensors = {q, q_out, k, k_out};
     return rotate_after_checks(plan, direction, rows, &tensors, error);
 }
 
@@ -464,9 +379,10 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
                     const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
                     const posenc_tensor *k_out, posenc_error *error)
 {
-    struct side side[2];
+    struct posenc_side side[2];
     struct work work;
-    int32_t status = check_all(plan, direction, &(struct tensors){q, q_out, k, k_out}, side, error);
+    int32_t status = posenc_sides_check(plan, direction,
+                                        &(struct posenc_tensors){q, q_out, k, k_out}, side, error);
     if (status)
         return status;
     const posenc_tensor *t = q ? q : k;

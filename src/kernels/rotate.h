@@ -72,8 +72,8 @@ static POSENC_INLINE void posenc_store(char *p, size_t at, int dtype, float x)
                                                           : posenc_f32_to_bf16(x);
 }
 
-static POSENC_INLINE void single_pair(const struct posenc_rotate_side *h, int sides, int from, int to,
-                                      size_t p, size_t q, float c, float s)
+static POSENC_INLINE void single_pair(const struct posenc_rotate_side *h, int sides, int from,
+                                      int to, size_t p, size_t q, float c, float s)
 {
     for (; sides; sides--, h++) {
         const char *src = h->src;
@@ -131,6 +131,11 @@ static POSENC_INLINE void adjacent_token(const struct posenc_rotate_job *job, in
     CHUNKS(16, 4);
     CHUNKS(16, 1);
 #elif POSENC_LANES >= 8
+    if (from != POSENC_BF16 || to != POSENC_BF16)
+        for (size_t wide; (wide = channels - at) >= 32; at += wide) {
+            wide = wide < POSENC_WIDE ? wide / 32 * 32 : POSENC_WIDE;
+            adjacent_wide_8(job->side, job->sides, wide, from, to, ahead, at, cos, sin);
+        }
     CHUNKS(8, 4);
 #else
     CHUNKS(4, 8);

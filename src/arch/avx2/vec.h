@@ -178,7 +178,10 @@ static inline bf16_pairs_4 load_even_odd_4(const uint16_t *p)
     return _mm_loadu_si128((const __m128i *)p);
 }
 
-static inline f32x4 even_bf16_4(bf16_pairs_4 both) { return _mm_castsi128_ps(_mm_slli_epi32(both, 16)); }
+static inline f32x4 even_bf16_4(bf16_pairs_4 both)
+{
+    return _mm_castsi128_ps(_mm_slli_epi32(both, 16));
+}
 
 static inline f32x4 odd_bf16_4(bf16_pairs_4 both)
 {

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Q and K of one rotation: their checks, alone and against each other. */
+#ifndef POSENC_SIDES_H
+#define POSENC_SIDES_H
+
+#include "tensor.h"
+
+/* One of Q and K. `in` is NULL where it is absent; `out` equals `in` where it is in place. */
+struct posenc_side {
+    const posenc_tensor *in, *out;
+    struct posenc_view in_view, out_view;
+};
+
+/* The tensors of a call as the caller gave them; each may be NULL. */
+struct posenc_tensors {
+    const posenc_tensor *q, *q_out, *k, *k_out;
+};
+
+/* Checks plan, direction and tensors and describes Q in side[0], K in side[1]. At least one is
+ * there. */
+int32_t posenc_sides_check(const posenc_plan *plan, int32_t direction,
+                           const struct posenc_tensors *tensors, struct posenc_side side[2],
+                           posenc_error *error);
+
+#endif
