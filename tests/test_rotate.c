@@ -187,7 +187,7 @@ struct matrix_case {
     const posenc_tensor *rows;
     int32_t layout, in, out, direction;
     int in_place;
-    enum test_order order;
+    enum test_order order, out_order;
     enum test_place place;
     enum test_fill fill;
 };
@@ -260,7 +260,7 @@ static void check_case(const struct matrix_case *test, struct arena *arena,
     struct test_view in =
         test_view_new(test->order, test->in, BATCH, TOKENS, HEADS, plans->channels);
     struct test_view out =
-        test_view_new(test->order, test->out, BATCH, TOKENS, HEADS, plans->channels);
+        test_view_new(test->out_order, test->out, BATCH, TOKENS, HEADS, plans->channels);
     size_t in_size = (size_t)in.elements * test_size(test->in);
     size_t out_size = (size_t)out.elements * test_size(test->out);
     char *in_memory = test_guard_at(&arena->in, in_size, test_size(test->in), test->place);
@@ -304,16 +304,20 @@ static void check_width(const struct plans *plans, int32_t layout, struct arena 
 
     for (int n = 0; n < 12 * TEST_ORDERS; n++, (*turn)++) {
         int types = n % 12;
-        struct matrix_case test = {plans,
-                                   &rows,
-                                   layout,
-                                   dtypes[types < 9 ? types / 3 : types - 9],
-                                   dtypes[types < 9 ? types % 3 : types - 9],
-                                   (int32_t)(*turn / 5 % 3),
-                                   types >= 9,
-                                   (enum test_order)(n / 12),
-                                   (enum test_place)(*turn % TEST_PLACES),
-                                   (enum test_fill)(*turn / 7 % TEST_FILLS)};
+        unsigned order = (unsigned)n / 12;
+        struct matrix_case test = {
+            .plans = plans,
+            .rows = &rows,
+            .layout = layout,
+            .in = dtypes[types < 9 ? types / 3 : types - 9],
+            .out = dtypes[types < 9 ? types % 3 : types - 9],
+            .direction = (int32_t)(*turn / 5 % 3),
+            .in_place = types >= 9,
+            .order = (enum test_order)order,
+            .out_order = (enum test_order)((order + (types < 9 ? *turn / 11 : 0)) % TEST_ORDERS),
+            .place = (enum test_place)(*turn % TEST_PLACES),
+            .fill = (enum test_fill)(*turn / 7 % TEST_FILLS),
+        };
 
         make_rows(plans->plan[0], &rows,
                   test_guard_at(&arena->rows, rows_size, sizeof(float),
