@@ -223,47 +223,68 @@ static int32_t check_rows(const posenc_plan *plan, const struct posenc_side side
     return status;
 }
 
-/* A range of addresses. */
-struct range {
-    uintptr_t begin, end;
-};
-
-static inline int apart(struct range a, struct range b)
+/* Addresses that are there, fit their elements of 2^shift bytes and leave room above. */
+static inline int is_low(uintptr_t data, unsigned shift)
 {
-    return a.end <= b.begin || b.end <= a.begin;
+    return data && !(data & ((((uintptr_t)1 << shift) - 1) | ~(UINTPTR_MAX >> 2)));
 }
 
-/* Addresses that are there, fit their elements and leave room above. */
-static inline int is_low(uintptr_t data, uintptr_t size)
+/*
+ * Q or K of one token, in place, heads in memory order: the end of its memory, or 0 where anything
+ * is less usual. At most 2^24 heads, strides of at least a head and not much more than 2^32, an
+ * address with room above: nothing here can overflow.
+ */
+static inline uintptr_t glance_side(const posenc_plan *plan, const posenc_tensor *t, unsigned shift,
+                                    struct posenc_rotate_side *s)
 {
-    return data && !(data & ((size - 1) | ~(UINTPTR_MAX >> 2)));
-}
-
-/* Q or K of one token, in place, heads in memory order: 0 where anything is less usual. */
-static inline int glance_side(const posenc_plan *plan, const posenc_tensor *t,
-                              struct posenc_rotate_side *s, struct range *range)
-{
-    const uint64_t channels = (uint64_t)t->shape[3], more = (uint64_t)t->shape[2] - 1;
-    const uint64_t gap = (uint64_t)t->stride[2] - channels;
-    const uintptr_t data = (uintptr_t)t->data, size = (uintptr_t)posenc_dtype_size(t->dtype);
-    int64_t first = plan->rotary_offset;
-    if (t->shape[3] != plan->head_dim) {
-        if (t->shape[3] != plan->rotary_dim)
-            return 0;
-        first = 0;
-    }
-    /* At most 2^24 heads, strides of at least a head and not much more than 2^32: nothing below can
-     * overflow. */
-    if (t->shape[0] != 1 || t->shape[1] != 1 || t->stride[3] != 1 || more >> 24 ||
-        (more && gap >> 32) || !is_low(data, size))
+    const int64_t channels = t->shape[3];
+    const uint64_t more = (uint64_t)t->shape[2] - 1;
+    const uintptr_t data = (uintptr_t)t->data;
+    uintptr_t first = 0, head = 0;
+    if (channels == plan->head_dim)
+        first = (uintptr_t)plan->rotary_offset << shift;
+    else if (channels != plan->rotary_dim)
         return 0;
-    const uintptr_t head = more ? (uintptr_t)t->stride[2] * size : 0;
-    s->dst = (char *)t->data + (uintptr_t)first * size;
-    s->src = s->dst;
+    if (t->shape[0] != 1 || t->shape[1] != 1 || t->stride[3] != 1 || more >> 24 ||
+        !is_low(data, shift))
+        return 0;
+    if (more) {
+        if (((uint64_t)t->stride[2] - (uint64_t)channels) >> 32)
+            return 0;
+        head = (uintptr_t)t->stride[2] << shift;
+    }
+    s->src = s->dst = (char *)t->data + first;
     s->src_head = s->dst_head = (ptrdiff_t)head;
     s->heads = (size_t)more + 1;
-    range->begin = data;
-    range->end = data + (uintptr_t)more * head + (uintptr_t)channels * size;
+    return data + (uintptr_t)more * head + ((uintptr_t)channels << shift);
+}
+
+static inline int glance_rows(const posenc_plan *plan, const posenc_tensor *rows)
+{
+    return rows->dtype == POSENC_F32 && rows->shape[0] == 1 && rows->shape[1] == 1 &&
+           rows->shape[2] == 1 && rows->shape[3] == plan->rotary_dim && rows->stride[3] == 1 &&
+           is_low((uintptr_t)rows->data, 2);
+}
+
+/* K beside Q, which ends at q_end. A function of its own: a call with one tensor need not make room
+ * in its registers for two. */
+static __attribute__((noinline)) int glance_second(const posenc_plan *plan, const posenc_tensor *q,
+                                                   uintptr_t q_end, const posenc_tensor *rows,
+                                                   const posenc_tensor *k, unsigned shift,
+                                                   struct posenc_rotate_job *job)
+{
+    struct posenc_rotate_side *a = &job->side[0], *b = &job->side[1];
+    const uintptr_t row = (uintptr_t)rows->data, begin = (uintptr_t)k->data;
+    const uintptr_t row_end = row + ((uintptr_t)plan->rotary_dim << 2);
+    const uintptr_t end = glance_side(plan, k, shift, b);
+    if (!end || k->dtype != q->dtype || (begin < row_end && row < end) ||
+        (begin < q_end && (uintptr_t)q->data < end))
+        return 0;
+    /* K right behind Q, as a packed projection leaves them, is only more heads. */
+    if (a->src + (ptrdiff_t)a->heads * a->src_head == b->src && a->src_head == b->src_head)
+        a->heads += b->heads;
+    else
+        job->sides = 2;
     return 1;
 }
 
@@ -277,34 +298,23 @@ static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tenso
                                      const posenc_tensor *q, const posenc_tensor *k)
 {
     struct posenc_rotate_job job;
-    struct range range[2];
     const posenc_tensor *t = q ? q : k;
-    if (!t || (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32)
+    if (!t || !glance_rows(plan, rows) ||
+        (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32)
         return 0;
-    if (rows->dtype != POSENC_F32 || rows->shape[0] != 1 || rows->shape[1] != 1 ||
-        rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim || rows->stride[3] != 1 ||
-        !is_low((uintptr_t)rows->data, sizeof(float)))
-        return 0;
-    job.cos = rows->data;
-    job.sin = job.cos + plan->pairs;
-    const struct range row = {(uintptr_t)job.cos, (uintptr_t)(job.sin + plan->pairs)};
-    if (!glance_side(plan, t, &job.side[0], &range[0]) || !apart(range[0], row))
+    const unsigned shift = t->dtype == POSENC_F32 ? 2 : 1;
+    const uintptr_t row = (uintptr_t)rows->data, begin = (uintptr_t)t->data;
+    const uintptr_t row_end = row + ((uintptr_t)plan->rotary_dim << 2);
+    const uintptr_t end = glance_side(plan, t, shift, &job.side[0]);
+    if (!end || (begin < row_end && row < end))
         return 0;
     job.sides = 1;
-    if (q && k) {
-        if (k->dtype != t->dtype || !glance_side(plan, k, &job.side[1], &range[1]) ||
-            !apart(range[1], row) || !apart(range[0], range[1]))
-            return 0;
-        job.sides = 2;
-        /* K right behind Q, as a packed projection leaves them, is only more heads. */
-        const struct posenc_rotate_side *a = &job.side[0], *b = &job.side[1];
-        if (a->src + (ptrdiff_t)a->heads * a->src_head == b->src && a->src_head == b->src_head) {
-            job.side[0].heads += b->heads;
-            job.sides = 1;
-        }
-    }
-    job.tokens = 1;
+    if (q && k && !glance_second(plan, t, end, rows, k, shift, &job))
+        return 0;
+    job.cos = rows->data;
     job.pairs = job.partner = (size_t)plan->pairs;
+    job.sin = job.cos + job.pairs;
+    job.tokens = 1;
     job.ahead = 0;
     plan->kernels->rotate[plan->layout - 1][t->dtype - 1][t->dtype - 1](&job);
     return 1;
