@@ -194,7 +194,8 @@ int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b)
         if (b->shape[d] > 1 && b->stride[d])
             add_term(&s, -b->stride[d] * b_size, 0, b->shape[d] - 1);
     }
-    return find(&s, 0, (int64_t)((uintptr_t)a->data - (uintptr_t)b->data), 0);
+    /* Widened first: a difference of 32-bit addresses would wrap to a large positive number. */
+    return find(&s, 0, (int64_t)(uintptr_t)a->data - (int64_t)(uintptr_t)b->data, 0);
 }
 
 /* The usual view: each stride steps over all that the smaller ones reach. In elements. */
