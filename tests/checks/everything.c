@@ -9,12 +9,14 @@ enum { TOKENS = 5, HEADS = 3, WIDTH = 70, WINDOW = 54, VALUES = TOKENS * HEADS *
 
 static uint64_t hash = 14695981039346656037u;
 
-/* FNV-1a. */
-static void add_to_hash(const void *bytes, size_t count)
+/* FNV-1a over elements of `size` bytes, lowest byte first whatever the machine's order. */
+static void add_to_hash(const void *data, size_t bytes, size_t size)
 {
-    const unsigned char *byte = bytes;
-    for (size_t i = 0; i < count; i++) {
-        hash = (hash ^ byte[i]) * 1099511628211u;
+    const uint16_t one = 1;
+    const unsigned char *byte = data;
+    size_t turn = *(const unsigned char *)&one ? 0 : size - 1;
+    for (size_t i = 0; i < bytes; i++) {
+        hash = (hash ^ byte[i / size * size + (i % size ^ turn)]) * 1099511628211u;
     }
 }
 
@@ -75,8 +77,8 @@ static void rotate(int32_t layout, int32_t dtype)
     must(posenc_rows(plan, &positions, &row_view, &error));
     must(posenc_rotate(plan, POSENC_FORWARD, &row_view, &q, &k, NULL, NULL, &error));
     must(posenc_rope(plan, POSENC_INVERSE, &positions, NULL, NULL, &k, NULL, &error));
-    add_to_hash(rows, sizeof rows);
-    add_to_hash(out, sizeof out);
+    add_to_hash(rows, sizeof rows, sizeof *rows);
+    add_to_hash(out, sizeof out, dtype == POSENC_F32 ? 4 : 2);
     posenc_plan_free(plan);
 }
 
@@ -93,7 +95,7 @@ static void attend(void)
         posenc_tensor_contiguous(&views[i], data[i], POSENC_F32, 1, TOKENS, HEADS, WIDTH);
     }
     must(posenc_attention(&params, &views[0], &views[1], &views[2], &views[3], &error));
-    add_to_hash(out, sizeof out);
+    add_to_hash(out, sizeof out, sizeof *out);
 }
 
 int main(void)
