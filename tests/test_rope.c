@@ -78,8 +78,8 @@ static posenc_plan *plan_of(int32_t layout, int32_t width, int32_t isa, double f
 }
 
 /* Returns the hash of the result, which is the same for every ISA. */
-static uint64_t check_shape(const struct shape *shape, int32_t layout, int32_t dtype, int32_t direction,
-                        int32_t isa)
+static uint64_t check_shape(const struct shape *shape, int32_t layout, int32_t dtype,
+                            int32_t direction, int32_t isa)
 {
     posenc_plan *plan = plan_of(layout, shape->width, isa, 1.3);
     struct buffers steps = buffers_new(shape, dtype), fused = buffers_new(shape, dtype);

@@ -18,8 +18,8 @@
 enum { TEST_ISAS = 4 };
 size_t test_isas(int32_t isas[TEST_ISAS]);
 
-/* 1: fewer widths and repetitions, never fewer kinds. POSENC_TEST_QUICK=1 in the environment asks for
- * it, 0 refuses it; cross and sanitizer builds do it by themselves. */
+/* 1: fewer widths and repetitions, never fewer kinds. POSENC_TEST_QUICK=1 in the environment asks
+ * for it, 0 refuses it; cross and sanitizer builds do it by themselves. */
 int test_quick(void);
 
 /* A plan that must come out well: fails the test with the library's own text otherwise. */
