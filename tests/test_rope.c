@@ -194,6 +194,88 @@ static void test_wild_ids(void **state)
     }
 }
 
+/* Fused equals steps for the other two sources of rows: transformers' recipe and tables. */
+static void test_other_rows(void **state)
+{
+    enum { TOKENS = 90, WIDTH = 600, START = 3 };
+    static float table[(START + TOKENS) * WIDTH];
+    const struct shape shape = {1, TOKENS, 2, 1, WIDTH};
+    struct test_random random = {43};
+    int32_t isas[TEST_ISAS];
+    size_t n = test_isas(isas);
+
+    (void)state;
+    test_fill(table, POSENC_F32, 0, (START + TOKENS) * WIDTH, TEST_SMALL, &random);
+    for (size_t i = 0; i < n * 6; i++) {
+        posenc_rope_params params = test_params(1 + (int32_t)(i % 2), WIDTH, WIDTH);
+        struct buffers steps = buffers_new(&shape, POSENC_F16);
+        struct buffers fused = buffers_new(&shape, POSENC_F16);
+        int32_t direction = (int32_t)(i / 2 % 3);
+        posenc_positions positions;
+        posenc_tensor q, k;
+        posenc_plan *plan;
+
+        params.isa = isas[i / 6];
+        params.attention_factor = 1.5;
+        if (i % 2) {
+            params.recipe = POSENC_RECIPE_HF_F32;
+            params.row_dtype = POSENC_BF16;
+        } else {
+            params.cos_table = table;
+            params.sin_table = table + (START + TOKENS) * WIDTH / 2;
+            params.cos_rows = params.sin_rows = START + TOKENS;
+        }
+        plan = test_plan(&params);
+        posenc_positions_start(&positions, START);
+        in_steps(plan, &shape, POSENC_F16, direction, &positions, &steps);
+        tensors(&shape, POSENC_F16, &fused, &q, &k);
+        test_ok(posenc_rope(plan, direction, &positions, &q, NULL, &k, NULL, NULL), NULL);
+        assert_memory_equal(steps.q, fused.q, steps.q_size);
+        assert_memory_equal(steps.k, fused.k, steps.k_size);
+        buffers_free(&steps);
+        buffers_free(&fused);
+        posenc_plan_free(plan);
+    }
+}
+
+/* INVERSE and TRANSPOSE are FORWARD by rows changed as the header says, bit for bit. */
+static void test_directions_by_definition(void **state)
+{
+    enum { TOKENS = 40, WIDTH = 70, COUNT = TOKENS * WIDTH };
+    const struct shape shape = {1, TOKENS, 1, 0, WIDTH};
+    int32_t isas[TEST_ISAS];
+    size_t n = test_isas(isas);
+
+    (void)state;
+    for (size_t i = 0; i < n * 2; i++) {
+        const double factor = 1.2079441541679836;
+        double scale = i % 2 ? 1 : 1 / (factor * factor);
+        struct buffers a = buffers_new(&shape, POSENC_F32), b = buffers_new(&shape, POSENC_F32);
+        posenc_plan *plan = plan_of(POSENC_ADJACENT, WIDTH, isas[i / 2], factor);
+        static float memory[COUNT];
+        posenc_positions positions;
+        posenc_tensor rows, q, k;
+
+        posenc_positions_start(&positions, 1000);
+        posenc_tensor_contiguous(&rows, memory, POSENC_F32, 1, TOKENS, 1, WIDTH);
+        test_ok(posenc_rows(plan, &positions, &rows, NULL), NULL);
+        tensors(&shape, POSENC_F32, &a, &q, &k);
+        test_ok(posenc_rotate(plan, i % 2 ? POSENC_TRANSPOSE : POSENC_INVERSE, &rows, &q, NULL,
+                              NULL, NULL, NULL), NULL);
+        for (int j = 0; j < COUNT; j++) {
+            double sign = j % WIDTH < WIDTH / 2 ? scale : -scale;
+
+            memory[j] = (float)((double)memory[j] * sign);
+        }
+        tensors(&shape, POSENC_F32, &b, &q, &k);
+        test_ok(posenc_rotate(plan, POSENC_FORWARD, &rows, &q, NULL, NULL, NULL, NULL), NULL);
+        assert_memory_equal(a.q, b.q, a.q_size);
+        buffers_free(&a);
+        buffers_free(&b);
+        posenc_plan_free(plan);
+    }
+}
+
 /* A row has the same bits alone, in a block of 8 and in a block of 4096 (case B09-b). */
 static void test_row_in_blocks(void **state)
 {
@@ -252,6 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_and_flat),
         cmocka_unit_test(test_wild_ids),
+        cmocka_unit_test(test_other_rows),
+        cmocka_unit_test(test_directions_by_definition),
         cmocka_unit_test(test_row_in_blocks),
         cmocka_unit_test(test_empty),
     };
