@@ -292,14 +292,15 @@ static __attribute__((noinline)) int glance_second(const posenc_plan *plan, cons
  * What decoding calls in every layer: one token, forward, in place. The kernel takes some ten
  * nanoseconds for a head and the full checks several times that, so the plain case is recognised at
  * a glance. 0 means that nothing was done and the full checks must look; they would accept whatever
- * is accepted here.
+ * is accepted here. Sums of 32-bit addresses could overflow unseen: there the full checks always
+ * look.
  */
 static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows,
                                      const posenc_tensor *q, const posenc_tensor *k)
 {
     struct posenc_rotate_job job;
     const posenc_tensor *t = q ? q : k;
-    if (!t || !glance_rows(plan, rows) ||
+    if (sizeof(uintptr_t) < 8 || !t || !glance_rows(plan, rows) ||
         (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32)
         return 0;
     const unsigned shift = t->dtype == POSENC_F32 ? 2 : 1;
