@@ -2,7 +2,7 @@
 /* Which touch kernels this CPU can run, and the one that every CPU can. */
 #define TOUCH_KERNEL touch_baseline
 #define TOUCH_WIDTH 16
-#include "touch_loop.h"
+#include "../src/kernels/touch.h"
 
 #include <posenc/posenc.h>
 

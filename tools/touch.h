@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The limit that kernels are measured against: every byte of a buffer read and written once, in
- * place, with next to no arithmetic. touch_loop.h is compiled once for each vector width.
+ * place, with next to no arithmetic. src/kernels/touch.h is compiled once for each vector width.
  */
 #ifndef POSENC_TOUCH_H
 #define POSENC_TOUCH_H

@@ -3,7 +3,7 @@
  * One touch kernel, for inclusion. Parameters: TOUCH_KERNEL, its name; TOUCH_WIDTH, bytes of a
  * vector. Vectors of the compiler's own, so that one text serves every instruction set.
  */
-#include "touch.h"
+#include "../../tools/touch.h"
 
 #include <string.h>
 
