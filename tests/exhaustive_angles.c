@@ -6,9 +6,9 @@
  *     cc -O3 -ffp-contract=off -Iinclude -Isrc tests/exhaustive_angles.c -o build/exhaustive_angles
  *     build/exhaustive_angles
  *
- * posenc_sincos is within 4 x 2^-53 (relative) of the truth here, see docs/accuracy.md. Where moving
- * its result by that much leaves the rounded float the same, the float is right. The few angles where
- * it does not are compared with values from 60 digits.
+ * posenc_sincos is within 4 x 2^-53 (relative) of the truth here, see docs/accuracy.md. Where
+ * moving its result by that much leaves the rounded float the same, the float is right. The few
+ * angles where it does not are compared with values from 60 digits.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -58,7 +58,7 @@ int main(void)
         judge(angle, 0, s);
         judge(angle, 1, c);
     }
-    printf("%" PRIu64 " settled, %" PRIu64 " close calls right, %" PRIu64 " wrong\n", settled, listed,
-           wrong);
+    printf("%" PRIu64 " settled, %" PRIu64 " close calls right, %" PRIu64 " wrong\n", settled,
+           listed, wrong);
     return wrong != 0;
 }

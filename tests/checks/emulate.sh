@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # On emulated x86 CPUs the right kernels are chosen, nothing they lack is executed, and the bits are
-# those of this machine. `max,-avx` is the trap: its cpuid names AVX2 and FMA, but the operating
-# system does not keep their registers.
+# those of this machine. `max,-avx` is the trap: its cpuid names AVX2 and FMA, but neither AVX
+# nor an operating system that keeps its registers.
 # usage: emulate.sh EVERYTHING-PROGRAM COMMAND
 set -euo pipefail
 everything=$1 command=$2

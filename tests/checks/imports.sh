@@ -27,7 +27,8 @@ case $(needed "$contract") in
 esac
 
 allowed='^(mem(cpy|move|set|cmp)|str(cmp|len|ncmp)|getenv|getauxval|malloc|calloc|free'
-allowed+='|aligned_alloc|__stack_chk_fail|__mem(cpy|move|set)_chk|fmaf?|fabsf?|floorf?|ceilf?|sqrtf?)$'
+allowed+='|aligned_alloc'
+allowed+='|__stack_chk_fail|__mem(cpy|move|set)_chk|fmaf?|fabsf?|floorf?|ceilf?|sqrtf?)$'
 unknown=$(imports "$core" | grep -vE "$allowed" || true)
 test -z "$unknown" || complain "libposenc imports: $unknown"
 

@@ -64,6 +64,7 @@ check_setting() {
     local prefix=$1 libdir=$2 stage=${3:-} real command
     setting="prefix $prefix, libdir $libdir, stage ${stage:-none}"
     cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DPOSENC_BUILD_TESTS=OFF \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
         -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$libdir" >"$work/log" 2>&1 &&
         cmake --build "$work/build" >>"$work/log" 2>&1 &&
         DESTDIR=$stage cmake --install "$work/build" >>"$work/log" 2>&1 ||
