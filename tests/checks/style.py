@@ -20,6 +20,7 @@ CONDITIONAL = re.compile(r"^\s*#\s*(if|elif)\b|^\s*#\s*ifn?def\b(?!\s+\w+_H$)")
 # Files of src that may ask the preprocessor about the compiler or the target.
 ASKS_THE_TARGET = ("src/common.h", "src/cpu.c", "src/dispatch.c", "src/fma.h", "src/kernels.h",
                    "src/kernels/", "src/arch/")
+LINK = re.compile(r"\]\(([^)#:]+)\)")
 MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.}$])/(tmp|root|work|home)/")
 LICENCE = "SPDX-License-Identifier: MIT"
@@ -108,6 +109,10 @@ def main():
         check_text(path, lines)
         if wants_licence(path) and LICENCE not in "\n".join(lines[:3]):
             complain(path, f"no {LICENCE} in the first three lines")
+        if path.endswith(".md"):
+            for link in LINK.findall(text):
+                if not os.path.exists(os.path.join(top, os.path.dirname(path), link)):
+                    complain(path, f"a link to {link}, which does not exist")
         if path == "README.md" and len(lines) > README_LINES:
             complain(path, f"{len(lines)} lines, at most {README_LINES}")
         if path.endswith((".c", ".h")):
