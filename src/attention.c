@@ -26,9 +26,6 @@ static int32_t check_params(const posenc_attention_params *p, posenc_error *erro
     if (p->reserved != 0)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.reserved is %d: must be 0",
                            (int64_t)p->reserved);
-    if (!posenc_isa_name(p->isa))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "params.isa is %d: must be a POSENC_ISA_* value", (int64_t)p->isa);
     return POSENC_OK;
 }
 
@@ -111,14 +108,11 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
 {
     posenc_attention_params p;
     int32_t status = posenc_struct_read(&p, sizeof(p), sizeof(p), params, "params", error);
+    const struct posenc_kernels *kernels = NULL;
     if (status != POSENC_OK || (status = check_params(&p, error)) != POSENC_OK ||
+        (status = posenc_kernels_choose(&kernels, p.isa, "params.isa", error)) != POSENC_OK ||
         (status = check_views(q, k, v, out, error)) != POSENC_OK)
         return status;
-    const struct posenc_kernels *kernels = posenc_kernels_get(p.isa);
-    if (!kernels)
-        return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                           "params.isa is %d (%s): this build or CPU cannot run it",
-                           (int64_t)p.isa, posenc_isa_name(p.isa));
     if (posenc_tensor_is_empty(out))
         return POSENC_OK;
     int64_t tokens = q->shape[1], keys = k->shape[1], heads = q->shape[2] / k->shape[2];

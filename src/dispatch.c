@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cpu.h"
+#include "error.h"
 #include "kernels.h"
 
 static const char *const names[] = {"default", "scalar", "avx2", "avx512", "neon"};
@@ -82,4 +83,18 @@ const struct posenc_kernels *posenc_kernels_get(int32_t isa)
     if (isa == POSENC_ISA_DEFAULT)
         isa = posenc_isa_default();
     return posenc_isa_available(isa) ? tables[isa] : NULL;
+}
+
+int32_t posenc_kernels_choose(const struct posenc_kernels **kernels, int32_t isa, const char *name,
+                              posenc_error *error)
+{
+    if (!posenc_isa_name(isa))
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be a POSENC_ISA_* value",
+                           name, (int64_t)isa);
+    *kernels = posenc_kernels_get(isa);
+    if (*kernels)
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
+                       "%s is %d (%s): this CPU or this build does not offer it", name,
+                       (int64_t)isa, posenc_isa_name(isa));
 }

@@ -90,4 +90,8 @@ POSENC_KERNELS_OF(neon);
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */
 const struct posenc_kernels *posenc_kernels_get(int32_t isa);
 
+/* The same for an argument of that name: fails, and says why, where there is none. */
+int32_t posenc_kernels_choose(const struct posenc_kernels **kernels, int32_t isa, const char *name,
+                              posenc_error *error);
+
 #endif

@@ -274,16 +274,11 @@ int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
     int32_t status = posenc_struct_read(&p, sizeof(p), sizeof(p), params, "params", error);
     if (!status)
         status = check_params(&p, error);
+    const struct posenc_kernels *kernels = NULL;
+    if (!status)
+        status = posenc_kernels_choose(&kernels, p.isa, "isa", error);
     if (status)
         return status;
-    if (!posenc_isa_name(p.isa))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "isa is %d: must be POSENC_ISA_*",
-                           (int64_t)p.isa);
-    const struct posenc_kernels *kernels = posenc_kernels_get(p.isa);
-    if (!kernels)
-        return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                           "isa is %d (%s): this CPU or this build does not offer it",
-                           (int64_t)p.isa, posenc_isa_name(p.isa));
     struct posenc_plan *made = malloc(sizeof(*made));
     if (!made)
         return posenc_fail(error, POSENC_ERROR_MEMORY, "no memory for a plan");
