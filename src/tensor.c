@@ -99,12 +99,6 @@ int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, cons
     return POSENC_OK;
 }
 
-int32_t posenc_tensor_check(const posenc_tensor *t, const char *name, posenc_error *error)
-{
-    struct posenc_view view;
-    return posenc_view_check(&view, t, name, error);
-}
-
 int posenc_views_equal(const posenc_tensor *a, const posenc_tensor *b)
 {
     if (a->data != b->data || a->dtype != b->dtype)
@@ -181,7 +175,9 @@ static int find(struct search *s, int k, int64_t distance, int nonzero)
     return 0;
 }
 
-int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b)
+/* 1 if some byte belongs to both. Exact, so interleaved views pass; views with strides so unusual
+ * that this cannot be decided in a bounded number of steps count as overlapping. */
+static int overlap(const posenc_tensor *a, const posenc_tensor *b)
 {
     if (posenc_tensor_is_empty(a) || posenc_tensor_is_empty(b))
         return 0;
@@ -218,7 +214,8 @@ static int is_nested(const posenc_tensor *t)
     return 1;
 }
 
-int posenc_view_self_overlaps(const posenc_tensor *t)
+/* 1 if two elements of the view share a byte: such a view cannot be written to. */
+static int overlaps_itself(const posenc_tensor *t)
 {
     if (posenc_tensor_is_empty(t) || is_nested(t))
         return 0;
@@ -240,7 +237,7 @@ int posenc_view_self_overlaps(const posenc_tensor *t)
 int32_t posenc_writable_check(const struct posenc_view *view, posenc_error *error)
 {
     const posenc_tensor *t = view->tensor;
-    if (!posenc_view_self_overlaps(t))
+    if (!overlaps_itself(t))
         return POSENC_OK;
     return posenc_fail(error, POSENC_ERROR_OVERLAP,
                        "%s: elements of shape [%d, %d, %d, %d] with strides [%d, %d, %d] share "
@@ -252,7 +249,7 @@ int32_t posenc_writable_check(const struct posenc_view *view, posenc_error *erro
 int32_t posenc_overlap_error(const struct posenc_view *a, const struct posenc_view *b,
                              posenc_error *error)
 {
-    if (!posenc_views_overlap(a->tensor, b->tensor))
+    if (!overlap(a->tensor, b->tensor))
         return POSENC_OK;
     return posenc_fail(error, POSENC_ERROR_OVERLAP, "%s and %s share memory", a->name, b->name);
 }

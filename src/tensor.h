@@ -16,13 +16,6 @@ static inline int posenc_tensor_is_empty(const posenc_tensor *t)
     return t->shape[0] == 0 || t->shape[1] == 0 || t->shape[2] == 0;
 }
 
-/*
- * Checks one view by itself: pointer, dtype (F32, F16, BF16), alignment to the element, shape (the
- * outer dimensions may be 0: nothing to do, channels are at least 1), strides and sizes that fit
- * the address space. `name` is the argument's name for the text.
- */
-int32_t posenc_tensor_check(const posenc_tensor *t, const char *name, posenc_error *error);
-
 /* A checked view with the addresses between which all its elements lie. */
 struct posenc_view {
     const posenc_tensor *tensor;
@@ -30,21 +23,18 @@ struct posenc_view {
     uintptr_t begin, end;
 };
 
-/* posenc_tensor_check, keeping what it finds. */
+/*
+ * Checks one view by itself: pointer, dtype (F32, F16, BF16), alignment to the element, shape (the
+ * outer dimensions may be 0: nothing to do, channels are at least 1), strides and sizes that fit
+ * the address space. `name` is the argument's name for the text.
+ */
 int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
                           posenc_error *error);
 
-/* The rest is for views that have passed one of the two. */
+/* The rest is for views that have passed. */
 
 /* 1 if both describe the same elements in the same order (strides of single elements aside). */
 int posenc_views_equal(const posenc_tensor *a, const posenc_tensor *b);
-
-/* 1 if some byte belongs to both. Exact, so interleaved views pass; views with strides so unusual
- * that this cannot be decided in a bounded number of steps count as overlapping. */
-int posenc_views_overlap(const posenc_tensor *a, const posenc_tensor *b);
-
-/* 1 if two elements of the view share a byte: such a view cannot be written to. */
-int posenc_view_self_overlaps(const posenc_tensor *t);
 
 /* Fails with POSENC_ERROR_OVERLAP if the view cannot be written because it overlaps itself. */
 int32_t posenc_writable_check(const struct posenc_view *view, posenc_error *error);
