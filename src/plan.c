@@ -36,6 +36,14 @@ static int finite_in(double x, double low, double high)
     return x >= low && x <= high;
 }
 
+/* Factors that no model comes near, so that no product of a few can overflow or underflow. */
+static int in_factor_range(double x)
+{
+    return finite_in(x, 0x1p-64, 0x1p64);
+}
+
+static const char FACTOR_RANGE[] = "2^-64..2^64";
+
 static int32_t check_enum(int32_t value, int32_t first, int32_t last, const char *name,
                           posenc_error *error)
 {
@@ -66,13 +74,12 @@ static int32_t check_widths(const posenc_rope_params *p, posenc_error *error)
 
 static int32_t check_llama3(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status = need(finite_in(p->low_freq_factor, 0x1p-64, 0x1p64), "low_freq_factor",
-                          p->low_freq_factor, "finite and > 0", error);
+    int32_t status = need(in_factor_range(p->low_freq_factor), "low_freq_factor",
+                          p->low_freq_factor, FACTOR_RANGE, error);
     if (!status)
-        status = need(finite_in(p->high_freq_factor, 0x1p-64, 0x1p64), "high_freq_factor",
-                      p->high_freq_factor, "finite and > 0", error);
-    /* Equal factors leave no middle branch and divide by nothing only there; the reference system
-     * divides regardless, so the meaning would be a guess. */
+        status = need(in_factor_range(p->high_freq_factor), "high_freq_factor",
+                      p->high_freq_factor, FACTOR_RANGE, error);
+    /* With equal factors the blend divides by zero, so their meaning would be a guess. */
     if (!status && !(p->low_freq_factor < p->high_freq_factor))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "low_freq_factor is %g: must be < high_freq_factor (%g)",
@@ -82,21 +89,20 @@ static int32_t check_llama3(const posenc_rope_params *p, posenc_error *error)
 
 static int32_t check_yarn(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status = need(finite_in(p->beta_slow, 0x1p-64, 0x1p64), "beta_slow", p->beta_slow,
-                          "finite and > 0", error);
+    int32_t status =
+        need(in_factor_range(p->beta_slow), "beta_slow", p->beta_slow, FACTOR_RANGE, error);
     if (!status)
-        status = need(finite_in(p->beta_fast, 0x1p-64, 0x1p64), "beta_fast", p->beta_fast,
-                      "finite and > 0", error);
+        status =
+            need(in_factor_range(p->beta_fast), "beta_fast", p->beta_fast, FACTOR_RANGE, error);
     if (!status && !(p->beta_slow <= p->beta_fast))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "beta_slow is %g: must be <= beta_fast (%g)", p->beta_slow,
                            p->beta_fast);
     if (!status)
-        status =
-            need(finite_in(p->mscale, 0, 0x1p64), "mscale", p->mscale, "finite and >= 0", error);
+        status = need(finite_in(p->mscale, 0, 0x1p64), "mscale", p->mscale, "0..2^64", error);
     if (!status)
         status = need(finite_in(p->mscale_all_dim, 0, 0x1p64), "mscale_all_dim", p->mscale_all_dim,
-                      "finite and >= 0", error);
+                      "0..2^64", error);
     return status ? status : check_enum(p->truncate, 0, 1, "truncate", error);
 }
 
@@ -106,11 +112,10 @@ static int32_t check_scaling(const posenc_rope_params *p, posenc_error *error)
         check_enum(p->scaling, POSENC_SCALING_NONE, POSENC_SCALING_YARN, "scaling", error);
     if (status || p->scaling == POSENC_SCALING_NONE)
         return status;
-    status =
-        need(finite_in(p->factor, 0x1p-64, 0x1p64), "factor", p->factor, "finite and > 0", error);
+    status = need(in_factor_range(p->factor), "factor", p->factor, FACTOR_RANGE, error);
     if (!status && p->scaling != POSENC_SCALING_LINEAR)
         status = need(finite_in(p->original_max_position, 1, 0x1p64), "original_max_position",
-                      p->original_max_position, "finite and >= 1", error);
+                      p->original_max_position, "1..2^64", error);
     if (!status && p->scaling == POSENC_SCALING_LLAMA3)
         status = check_llama3(p, error);
     if (!status && p->scaling == POSENC_SCALING_YARN)
@@ -137,11 +142,13 @@ static int32_t check_frequencies(const posenc_rope_params *p, posenc_error *erro
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "scaling is %d: with the caller's frequencies it must be 0..%d",
                            (int64_t)p->scaling, (int64_t)highest);
-    for (int i = 0; i < p->rotary_dim / 2; i++)
-        if (!finite_in(p->frequencies[i], divisors ? 0x1p-64 : 0, divisors ? 0x1p1000 : 0x1p75))
+    for (int i = 0; i < p->rotary_dim / 2; i++) {
+        double x = p->frequencies[i];
+        if (!(divisors ? finite_in(x, 0x1p-64, 0x1p1000) : x >= 0 && x < MAX_FREQUENCY))
             return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "frequencies[%d] is %g: must be finite and %s", (int64_t)i,
-                               p->frequencies[i], divisors ? "> 0" : ">= 0 and < 2^76");
+                               "frequencies[%d] is %g: must be %s", (int64_t)i, x,
+                               divisors ? "2^-64..2^1000" : ">= 0 and < 2^76");
+    }
     /* Each may be tiny by itself, but a frequency is at most 1 / (divisor * factor). */
     double factor = p->scaling == POSENC_SCALING_LINEAR ? p->factor : 1;
     for (int i = 0; divisors && i < p->rotary_dim / 2; i++)
@@ -171,7 +178,7 @@ static int32_t check_tables(const posenc_rope_params *p, posenc_error *error)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "cos_rows is %d and sin_rows %d: must be equal and >= 1", p->cos_rows,
                            p->sin_rows);
-    if (p->cos_rows > (INT64_C(1) << 60) / (2 * p->rotary_dim))
+    if (p->cos_rows > PTRDIFF_MAX / (int64_t)sizeof(float) / (p->rotary_dim / 2))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "cos_rows is %d: %d entries a row do not fit the address space",
                            p->cos_rows, (int64_t)(p->rotary_dim / 2));
@@ -187,11 +194,11 @@ static int32_t check_tables(const posenc_rope_params *p, posenc_error *error)
 
 static int32_t check_rest(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status = need(p->base > 1 && p->base < MAX_FREQUENCY, "base", p->base,
-                          "finite, > 1 and < 2^76", error);
+    int32_t status =
+        need(p->base > 1 && p->base < MAX_FREQUENCY, "base", p->base, "> 1 and < 2^76", error);
     if (!status)
-        status = need(p->attention_factor == 0 || finite_in(p->attention_factor, 0x1p-64, 0x1p64),
-                      "attention_factor", p->attention_factor, "finite and > 0, or 0 for the rule",
+        status = need(p->attention_factor == 0 || in_factor_range(p->attention_factor),
+                      "attention_factor", p->attention_factor, "2^-64..2^64, or 0 for the rule",
                       error);
     if (!status)
         status = check_enum(p->recipe, POSENC_RECIPE_EXACT, POSENC_RECIPE_HF_F32, "recipe", error);

@@ -348,6 +348,7 @@ static void test_inv_freq(void **state)
 /* Extremes that are right. */
 static void test_limits(void **state)
 {
+    double frequencies[16];
     posenc_rope_params params = test_params(POSENC_ADJACENT, 65536, 65536);
 
     (void)state;
@@ -359,6 +360,18 @@ static void test_limits(void **state)
     params.base = 0x1.fffffffffffffp75;
     params.max_position = INT64_MAX;
     accept(&params);
+    for (int i = 0; i < 16; i++) frequencies[i] = 0x1.fffffffffffffp75;
+    params = good(0);
+    params.frequency_source = POSENC_FREQUENCIES_INVERSE;
+    params.frequencies = frequencies;
+    accept(&params);
+    frequencies[15] = 0x1p76;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "frequencies|15|2^76");
+    params = good(POSENC_SCALING_LINEAR);
+    params.factor = 0x1p-64;
+    accept(&params);
+    params.factor = 0x1p-65;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "factor|2^-64");
 }
 
 int main(void)

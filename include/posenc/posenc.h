@@ -206,6 +206,7 @@ POSENC_API void posenc_positions_start(posenc_positions *positions, int64_t star
 /*
  * Parameters of a rotary plan. Fill with posenc_rope_params_init, then set what differs. New fields
  * come at the end: a smaller known struct_size is accepted, a larger one if its tail is zero.
+ * Factors and betas, where no other range is given, lie in 2^-64..2^64.
  */
 typedef struct posenc_rope_params {
     uint32_t struct_size;  /* sizeof(posenc_rope_params) */
@@ -214,24 +215,24 @@ typedef struct posenc_rope_params {
     int32_t rotary_dim;    /* r: channels that turn, even, 2..head_dim; no default */
     int32_t rotary_offset; /* first channel that turns; 0, or the "nope" width for MLA */
     int32_t scaling;       /* POSENC_SCALING_* */
-    double base;           /* finite, > 1, < 2^76; 10000 */
-    double factor;         /* s of LINEAR, LLAMA3, YARN: finite, > 0; no default */
+    double base;           /* > 1, < 2^76; 10000 */
+    double factor;         /* s of LINEAR, LLAMA3, YARN; no default */
     double attention_factor;       /* multiplies cosine and sine; 0 = by the rule of the scaling */
-    double original_max_position;  /* L0 of LLAMA3 and YARN: finite, >= 1; no default */
-    double low_freq_factor;        /* LLAMA3: > 0, < high_freq_factor; no default */
+    double original_max_position;  /* L0 of LLAMA3 and YARN: 1..2^64; no default */
+    double low_freq_factor;        /* LLAMA3: < high_freq_factor; no default */
     double high_freq_factor;       /* LLAMA3; no default */
-    double beta_fast;              /* YARN: > 0; 32 */
-    double beta_slow;              /* YARN: > 0, <= beta_fast; 1 */
-    double mscale;                 /* YARN: see below; 0 = not given */
-    double mscale_all_dim;         /* YARN: see below; 0 = not given */
-    int32_t truncate; /* YARN: 1 rounds the range outwards to whole pairs, 0 does not */
+    double beta_fast;              /* YARN; 32 */
+    double beta_slow;              /* YARN: <= beta_fast; 1 */
+    double mscale;                 /* YARN: see below; 0..2^64, 0 = not given */
+    double mscale_all_dim;         /* the same */
+    int32_t truncate;              /* YARN: 1 rounds the range out to whole pairs, 0 does not */
     int32_t recipe;                /* POSENC_RECIPE_* */
     int32_t row_dtype;             /* HF_F32: cosine and sine rounded to F32 (0), F16 or BF16 */
     int32_t isa;                   /* POSENC_ISA_* */
     int64_t max_position;          /* positions >= this are refused; 0 = no limit */
     int32_t frequency_source;      /* POSENC_FREQUENCIES_* */
     int32_t reserved;              /* 0 */
-    const double *frequencies;     /* r/2 values for INVERSE and DIVISORS; copied; else NULL */
+    const double *frequencies;     /* INVERSE: r/2 in [0, 2^76); DIVISORS: r/2 > 0; copied */
     const float *cos_table;        /* instead of frequencies: [cos_rows][r/2], kept by reference, */
     const float *sin_table;        /* [sin_rows][r/2]; row p is position p; else both NULL */
     int64_t cos_rows;
