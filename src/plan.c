@@ -277,7 +277,7 @@ int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
     posenc_rope_params p;
     posenc_rope_params_init(&p);
     if (!plan)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
     int32_t status = posenc_struct_read(&p, sizeof(p), sizeof(p), params, "params", error);
     if (!status)
         status = check_params(&p, error);
@@ -354,7 +354,8 @@ int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_freq, size_t c
                              posenc_error *error)
 {
     if (!plan || !inv_freq)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL", plan ? "inv_freq" : "plan");
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
+                           plan ? "inv_freq" : "plan");
     if (count != (size_t)plan->pairs)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "count is %d: must be r/2 (%d)",
                            (int64_t)count, (int64_t)plan->pairs);

@@ -39,7 +39,7 @@ static int32_t check_ids(const posenc_positions *p, int64_t batch, int64_t token
                            "positions.dtype is %d: must be POSENC_I32 or POSENC_I64",
                            (int64_t)p->dtype);
     if (!p->ids)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "positions.ids is NULL");
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "positions.ids is NULL: must be given");
     if ((uintptr_t)p->ids % (uintptr_t)size)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "positions.ids is not aligned to its elements of %d bytes", size);

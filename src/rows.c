@@ -122,7 +122,7 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
                     const posenc_tensor *rows, posenc_error *error)
 {
     if (!plan)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
     struct posenc_view view;
     int32_t status = posenc_view_check(&view, rows, "rows", error);
     if (!status)

@@ -69,7 +69,7 @@ int32_t posenc_sides_check(const posenc_plan *plan, int32_t direction,
                            posenc_error *error)
 {
     if (!plan)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
     if (direction < POSENC_FORWARD || direction > POSENC_TRANSPOSE)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "direction is %d: must be POSENC_FORWARD, _INVERSE or _TRANSPOSE",

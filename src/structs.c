@@ -12,7 +12,7 @@ int32_t posenc_struct_read(void *to, size_t known, size_t smallest, const void *
     const unsigned char *bytes = from;
     uint32_t size;
     if (!from)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL", name);
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
     memcpy(&size, from, sizeof(size));
     if (size < smallest || size > LARGEST)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,

@@ -72,7 +72,7 @@ int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, cons
 {
     int64_t low, high;
     if (!t)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL", name);
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
     if (t->dtype < POSENC_F32 || t->dtype > POSENC_BF16)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.dtype is %d: must be POSENC_F32, POSENC_F16 or POSENC_BF16", name,
@@ -87,7 +87,7 @@ int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, cons
         return fail_span(t, name, error);
     uintptr_t data = (uintptr_t)t->data;
     if (!data)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.data is NULL", name);
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.data is NULL: must be given", name);
     if (data & (uintptr_t)(posenc_dtype_size(t->dtype) - 1))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.data is not aligned to its elements of %d bytes", name,
@@ -251,5 +251,6 @@ int32_t posenc_overlap_error(const struct posenc_view *a, const struct posenc_vi
 {
     if (!overlap(a->tensor, b->tensor))
         return POSENC_OK;
-    return posenc_fail(error, POSENC_ERROR_OVERLAP, "%s and %s share memory", a->name, b->name);
+    return posenc_fail(error, POSENC_ERROR_OVERLAP, "%s and %s share memory: must lie apart",
+                       a->name, b->name);
 }
