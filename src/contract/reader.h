@@ -3,6 +3,7 @@
 #ifndef POSENC_CONTRACT_READER_H
 #define POSENC_CONTRACT_READER_H
 
+#include "../common.h"
 #include "../error.h"
 
 #include <jansson.h>
