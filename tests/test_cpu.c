@@ -6,7 +6,6 @@
 
 #include "cpu.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 /* Intel SDM, volume 2A, CPUID: bits of leaf 1 ecx and leaf 7 ebx. */
@@ -198,26 +197,6 @@ static void test_control_word_is_kept(void **state)
     (void)state;
 }
 
-/* Loading the shared library (its path is POSENC_TEST_LIBRARY) leaves it alone, too. */
-static void test_loading_keeps_it(void **state)
-{
-    uint64_t before = test_control_word();
-    volatile float tiny = 1e-40f;
-
-    (void)state;
-#ifdef POSENC_TEST_LIBRARY
-    {
-        void *library = dlopen(POSENC_TEST_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-        if (library == NULL) fail_msg("%s", dlerror());
-        assert_int_equal(test_control_word(), before);
-        dlclose(library);
-    }
-#endif
-    assert_int_equal(test_control_word(), before);
-    assert_true(tiny * 0.5f > 0.0f);
-}
-
 /* Subnormals survive (B48-b): at position 0 every bit, in every kernel and type. */
 static void test_subnormals_survive(void **state)
 {
@@ -251,7 +230,6 @@ static void test_subnormals_survive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loading_keeps_it),
         cmocka_unit_test(test_machines),
         cmocka_unit_test(test_every_bit_counts),
         cmocka_unit_test(test_default),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading the shared library and calling it leave the floating-point control words as they were. */
+#include "../support/control_word.h"
+
 #include <dlfcn.h>
 #include <fenv.h>
 #include <posenc/posenc.h>
@@ -10,24 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-/* What decides rounding, subnormals and traps; not the sticky flags of inexact results. */
-static uint64_t control_words(void)
-{
-#if defined(__x86_64__)
-    uint32_t sse;
-    uint16_t x87;
-    __asm__ volatile("stmxcsr %0" : "=m"(sse));
-    __asm__ volatile("fnstcw %0" : "=m"(x87));
-    return (uint64_t)(sse & 0xffc0u) << 16 | x87;
-#elif defined(__aarch64__)
-    uint64_t word;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(word));
-    return word;
-#else
-    return (uint64_t)fegetround();
-#endif
-}
 
 typedef int32_t create_function(posenc_plan **, int32_t, int32_t, double, posenc_error *);
 typedef int32_t rope_function(const posenc_plan *, void *, void *, int32_t, size_t, size_t, size_t,
@@ -44,14 +28,14 @@ static void find(void *library, const char *name, void *function)
 
 static void load_and_call(void)
 {
-    const uint64_t before = control_words();
+    const uint64_t before = test_control_word();
     void *library = dlopen(POSENC_SHARED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     create_function *create;
     rope_function *rope;
     free_function *release;
     posenc_plan *plan = NULL;
     assert_non_null(library);
-    assert_true(control_words() == before);
+    assert_true(test_control_word() == before);
     find(library, "posenc_plan_create_simple", &create);
     find(library, "posenc_rope_flat", &rope);
     find(library, "posenc_plan_free", &release);
@@ -62,9 +46,9 @@ static void load_and_call(void)
         assert_int_equal(rope(plan, q, NULL, dtype, 1, 3, 1, 0, 100, NULL), POSENC_OK);
     }
     release(plan);
-    assert_true(control_words() == before);
+    assert_true(test_control_word() == before);
     dlclose(library);
-    assert_true(control_words() == before);
+    assert_true(test_control_word() == before);
 }
 
 static void default_environment_is_kept(void **state)
