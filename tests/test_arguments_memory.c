@@ -157,14 +157,17 @@ static void test_flat(void **state)
     f = good, f.start = INT64_MAX;
     refuse_flat(c->plan, &f, POSENC_ERROR_POSITION, "9223372036854775807");
     for (int i = 0; i < 4; i++) {
+        /* Counts of 32 bits fit a shape, so that the text names q or k there. */
+        int named = i == 0 && sizeof(size_t) > 4;
+
         f = good, f.batch = huge[i];
-        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, i ? "" : "batch");
+        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, named ? "batch" : "");
         f = good, f.tokens = huge[i];
-        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, i ? "" : "tokens");
+        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, named ? "tokens" : "");
         f = good, f.q_heads = huge[i];
-        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, i ? "" : "q_heads");
+        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, named ? "q_heads" : "");
         f = good, f.k_heads = huge[i];
-        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, i ? "" : "k_heads");
+        refuse_flat(c->plan, &f, POSENC_ERROR_ARGUMENT, named ? "k_heads" : "");
     }
 #if UINTPTR_MAX > 0xffffffff
     f = good, f.batch = 1, f.tokens = (size_t)4611686018427387904, f.q_heads = 8; /* B22-c */
