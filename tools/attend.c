@@ -47,8 +47,9 @@ struct request {
     int has_start;
 };
 
-static int take_option(struct request *request, int id, const char *value)
+static int take_option(void *to, int id, const char *value)
 {
+    struct request *request = to;
     switch (id) {
     case CAUSAL: request->params.causal = 1; return TOOL_OK;
     case SCALE:
@@ -73,14 +74,7 @@ static int has_model(const struct request *request)
 
 static int parse(struct request *request, int argc, char **argv, int *code)
 {
-    const char *value = NULL;
-    int id;
-    while ((id = tool_next_option(&usage, argc, argv, &value, code)) > 0) {
-        *code = take_option(request, id, value);
-        if (*code)
-            return 0;
-    }
-    if (id == TOOL_OPTION_STOP)
+    if (!tool_take_options(&usage, argc, argv, take_option, request, code))
         return 0;
     const struct model_choice *c = &request->choice;
     int needs = request->has_start || c->set || c->layer >= 0 || c->length >= 0 || c->limit;

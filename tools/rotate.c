@@ -36,8 +36,9 @@ struct request {
     int has_start;
 };
 
-static int take_option(struct request *request, int id, const char *value)
+static int take_option(void *to, int id, const char *value)
 {
+    struct request *request = to;
     switch (id) {
     case START:
         request->has_start = 1;
@@ -59,14 +60,7 @@ static int take_option(struct request *request, int id, const char *value)
 
 static int parse(struct request *request, int argc, char **argv, int *code)
 {
-    const char *value = NULL;
-    int id;
-    while ((id = tool_next_option(&usage, argc, argv, &value, code)) > 0) {
-        *code = take_option(request, id, value);
-        if (*code)
-            return 0;
-    }
-    if (id == TOOL_OPTION_STOP)
+    if (!tool_take_options(&usage, argc, argv, take_option, request, code))
         return 0;
     *code = TOOL_USAGE;
     if (request->has_start && request->positions)

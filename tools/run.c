@@ -30,8 +30,9 @@ static const struct tool_usage usage = {
     "same bytes in place. The exit code is 1 if a check fails.",
     options, NULL, "posenc run --tokens 4096 --dtype bf16 config.json"};
 
-static int take_option(struct run_options *o, int id, const char *value)
+static int take_option(void *to, int id, const char *value)
 {
+    struct run_options *o = to;
     switch (id) {
     case TOKENS:
         if (tool_integer(value, 1, MAX_TOKENS, &o->tokens))
@@ -58,14 +59,7 @@ static int take_option(struct run_options *o, int id, const char *value)
 
 static int parse(struct run_options *o, int argc, char **argv, int *code)
 {
-    const char *value = NULL;
-    int id;
-    while ((id = tool_next_option(&usage, argc, argv, &value, code)) > 0) {
-        *code = take_option(o, id, value);
-        if (*code)
-            return 0;
-    }
-    if (id == TOOL_OPTION_STOP)
+    if (!tool_take_options(&usage, argc, argv, take_option, o, code))
         return 0;
     *code = argc - optind == 1
                 ? TOOL_OK

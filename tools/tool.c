@@ -188,3 +188,16 @@ int tool_next_option(const struct tool_usage *usage, int argc, char **argv, cons
                                       : tool_wrong_usage("%s is unknown or ambiguous", text);
     return TOOL_OPTION_STOP;
 }
+
+int tool_take_options(const struct tool_usage *usage, int argc, char **argv, tool_take_option *take,
+                      void *request, int *code)
+{
+    const char *value = NULL;
+    int id;
+    while ((id = tool_next_option(usage, argc, argv, &value, code)) > 0) {
+        *code = take(request, id, value);
+        if (*code)
+            return 0;
+    }
+    return id == TOOL_OPTION_END;
+}

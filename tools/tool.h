@@ -52,6 +52,14 @@ struct tool_usage {
     const char *example;
 };
 
+/* Takes one option into a subcommand's request; an exit code if its value is refused. */
+typedef int tool_take_option(void *request, int id, const char *value);
+
+/* Takes all options. 1 if operands are to be read from optind on; 0 if the subcommand must return
+ * *code at once. */
+int tool_take_options(const struct tool_usage *usage, int argc, char **argv, tool_take_option *take,
+                      void *request, int *code);
+
 enum { TOOL_OPTION_END = 0, TOOL_OPTION_STOP = -1 };
 
 /* The next option's id with its argument in `value`; END when only operands are left (from optind
