@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Proves that hf_f32 rounds cosine and sine correctly for every float angle below 2^63. Not part of
- * the test run: about a minute on one core.
+ * the test run: about a minute on one core of the release build.
  *
- *     cc -O3 -ffp-contract=off -Iinclude -Isrc tests/exhaustive_angles.c -o build/exhaustive_angles
- *     build/exhaustive_angles
+ *     build/release/bin/exhaustive_angles
  *
  * posenc_sincos is within 4 x 2^-53 (relative) of the truth here, see docs/accuracy.md. Where
  * moving its result by that much leaves the rounded float the same, the float is right. The few
