@@ -3,8 +3,8 @@
  * Rotation and conversion kernels over the vector layer, for every pair of dtypes and both layouts.
  *
  * Template. Before the inclusion:
- *   vec.h of the ISA    gives the operations for its lane counts, POSENC_LANES (the largest) and
- *                       prefetch_write
+ *   vec.h of the ISA    gives the operations for its lane counts, POSENC_LANES (the largest; 4, 8
+ *                       and 16 are tested), POSENC_REGISTERS (16 or 32) and prefetch_write
  *   KERNEL(name)        the name of a kernel table of this ISA
  * It defines KERNEL(rotate) and KERNEL(convert), which kernels.h describes.
  *
