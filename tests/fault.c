@@ -12,9 +12,11 @@ static int wanted(const char *name)
     return fault && strcmp(fault, name) == 0;
 }
 
-static void *next(const char *name)
+/* The library's own function, into a function pointer: C has no cast for that, POSIX has the bits. */
+static void next(const char *name, void *function)
 {
-    return dlsym(RTLD_NEXT, name);
+    void *symbol = dlsym(RTLD_NEXT, name);
+    memcpy(function, &symbol, sizeof symbol);
 }
 
 /* `steps` float32 further away from 0. */
@@ -31,7 +33,7 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
 {
     int32_t (*real)(const posenc_plan *, const posenc_positions *, const posenc_tensor *,
                     posenc_error *);
-    *(void **)&real = next("posenc_rows");
+    next("posenc_rows", &real);
     int32_t status = real(plan, positions, rows, error);
     float *data = rows->data;
     if (!status && wanted("rows"))
@@ -50,7 +52,7 @@ int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_t
     int32_t (*real)(const posenc_plan *, int32_t, const posenc_tensor *, const posenc_tensor *,
                     const posenc_tensor *, const posenc_tensor *, const posenc_tensor *,
                     posenc_error *);
-    *(void **)&real = next("posenc_rotate");
+    next("posenc_rotate", &real);
     int32_t status = real(plan, direction, rows, q, q_out, k, k_out, error);
     if (!status && q_out && wanted("rotate"))
         move(q_out->data, 16);
@@ -67,7 +69,7 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
 {
     int32_t (*real)(const posenc_attention_params *, const posenc_tensor *, const posenc_tensor *,
                     const posenc_tensor *, const posenc_tensor *, posenc_error *);
-    *(void **)&real = next("posenc_attention");
+    next("posenc_attention", &real);
     int32_t status = real(params, q, k, v, out, error);
     float *last = (float *)out->data + out->shape[1] * out->shape[2] * out->shape[3] - 1;
     if (!status && wanted("attention"))

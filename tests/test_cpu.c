@@ -208,18 +208,18 @@ static void test_subnormals_survive(void **state)
     (void)state;
     for (size_t i = 0; i < n * 3; i++) {
         posenc_rope_params params = test_params(POSENC_SPLIT_HALF, 72, 68);
-        uint32_t x[72];
+        union { uint32_t word[72]; uint16_t half[72]; } x;
         posenc_plan *plan;
 
         for (int j = 0; j < 72; j++) {
-            if (i % 3 == 0) x[j] = bits[0];
-            else ((uint16_t *)x)[j] = (uint16_t)bits[i % 3];
+            if (i % 3 == 0) x.word[j] = bits[0];
+            else x.half[j] = (uint16_t)bits[i % 3];
         }
         params.isa = isas[i / 3];
         plan = test_plan(&params);
-        test_ok(posenc_rope_flat(plan, x, NULL, dtypes[i % 3], 1, 1, 1, 0, 0, NULL), NULL);
+        test_ok(posenc_rope_flat(plan, &x, NULL, dtypes[i % 3], 1, 1, 1, 0, 0, NULL), NULL);
         for (int j = 0; j < 72; j++) {
-            uint32_t got = i % 3 == 0 ? x[j] : ((uint16_t *)x)[j];
+            uint32_t got = i % 3 == 0 ? x.word[j] : x.half[j];
 
             assert_int_equal(got, bits[i % 3]);
         }
