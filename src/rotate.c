@@ -49,7 +49,7 @@ static void copy_channels(const posenc_plan *plan, const struct posenc_side *s, 
 /* Channels outside the window are copied, unless they are there already. */
 static void copy_rest(const posenc_plan *plan, const struct posenc_side *s)
 {
-    if (!s->in || s->in == s->out)
+    if (!s->in || s->in == s->out || posenc_tensor_is_empty(s->in))
         return;
     int64_t first = window(plan, s->in);
     copy_channels(plan, s, 0, first);
@@ -396,18 +396,19 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
                                         &(struct posenc_tensors){q, q_out, k, k_out}, side, error);
     if (status)
         return status;
-    const posenc_tensor *t = q ? q : k;
-    status = posenc_positions_check(positions, t->shape[0], t->shape[1], &plan->range, error);
+    make_work(&work, plan, direction, side);
+    /* Without heads no position is read, however many tokens are said to be there. */
+    const int64_t batch = work.passes ? work.batch : 0;
+    status = posenc_positions_check(positions, batch, work.tokens, &plan->range, error);
     for (int i = 0; i < 2 && !status; i++)
         if (side[i].in)
-            status = posenc_positions_apart(positions, t->shape[0], t->shape[1], &side[i].out_view,
-                                            error);
+            status =
+                posenc_positions_apart(positions, batch, work.tokens, &side[i].out_view, error);
     if (status)
         return status;
-    make_work(&work, plan, direction, side);
     copy_rest(plan, &side[0]);
     copy_rest(plan, &side[1]);
-    for (int64_t b = 0; work.passes && b < work.batch; b++)
+    for (int64_t b = 0; b < batch; b++)
         rope_batch_row(&work, positions, b);
     return POSENC_OK;
 }

@@ -134,7 +134,8 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
                                         error);
     if (!status)
         status = posenc_positions_apart(positions, rows->shape[0], rows->shape[1], &view, error);
-    if (status)
+    /* Without tokens nothing is to do, however many batch rows are said to be there. */
+    if (status || posenc_tensor_is_empty(rows))
         return status;
     for (int64_t b = 0; b < rows->shape[0]; b++) {
         float *cos = (float *)rows->data + (b ? b * rows->stride[0] : 0);

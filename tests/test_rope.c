@@ -329,6 +329,45 @@ static void test_empty(void **state)
     posenc_plan_free(plan);
 }
 
+/*
+ * A view without elements may claim any size: nothing may count up to it, compute with its strides
+ * or look at positions for it; the time limit of the test ends a loop that does.
+ */
+static void test_empty_and_vast(void **state)
+{
+    const int64_t vast = INT64_MAX, empty[][3] = {
+        {vast, 0, 1}, {vast, vast, 0}, {vast, 1, 0}, {0, vast, vast}, {3, 0, vast},
+    };
+    posenc_rope_params params = test_params(POSENC_ADJACENT, 8, 4);
+    posenc_plan *plan = NULL;
+    posenc_error error = {0, ""};
+    const int32_t id = 5;
+    posenc_positions positions;
+
+    (void)state;
+    test_ok(posenc_plan_create(&plan, &params, &error), &error);
+    posenc_positions_start(&positions, 0);
+    positions.kind = POSENC_POSITIONS_IDS;
+    positions.dtype = POSENC_I32;
+    positions.ids = &id;
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        const int64_t *n = empty[i];
+        posenc_tensor q = {NULL, POSENC_F32, {n[0], n[1], n[2], 8}, {vast, vast, vast, 1}};
+        posenc_tensor out = q, rows = q;
+        float x = 0;
+
+        out.data = &x;
+        test_ok(posenc_rope(plan, POSENC_FORWARD, &positions, &q, NULL, NULL, NULL, &error),
+                &error);
+        test_ok(posenc_rope(plan, POSENC_FORWARD, &positions, &q, &out, &q, NULL, &error),
+                &error);
+        rows.shape[2] = 1;
+        rows.shape[3] = 4;
+        if (n[2] == 1) test_ok(posenc_rows(plan, &positions, &rows, &error), &error);
+    }
+    posenc_plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_directions_by_definition),
         cmocka_unit_test(test_row_in_blocks),
         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_empty_and_vast),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
