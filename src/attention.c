@@ -95,11 +95,13 @@ static int32_t check_views(const posenc_tensor *q, const posenc_tensor *k, const
     return POSENC_OK;
 }
 
-/* Where a view's (batch, head) begins. A view without elements may have no memory at all. */
+/* Where a view's (batch, head) begins. A view without elements may have no memory at all, and any
+ * strides. */
 static float *at(const posenc_tensor *t, int64_t batch, int64_t head)
 {
-    int64_t offset = (batch ? batch * t->stride[0] : 0) + (head ? head * t->stride[2] : 0);
-    return posenc_tensor_is_empty(t) ? t->data : (float *)t->data + offset;
+    if (posenc_tensor_is_empty(t))
+        return t->data;
+    return (float *)t->data + (batch ? batch * t->stride[0] : 0) + (head ? head * t->stride[2] : 0);
 }
 
 int32_t posenc_attention(const posenc_attention_params *params, const posenc_tensor *q,

@@ -399,6 +399,24 @@ static void strides_beyond_32_bits_work(void **state)
     munmap(far, size);
 }
 
+/* Keys that are not there have strides that mean nothing: nothing is computed with them. */
+static void absent_keys_may_have_any_strides(void **state)
+{
+    float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8];
+    posenc_tensor q, k, out;
+    posenc_attention_params params;
+    posenc_error error = {0, ""};
+
+    (void)state;
+    posenc_attention_params_init(&params);
+    posenc_tensor_contiguous(&q, x, POSENC_F32, 1, 1, 4, 2);
+    posenc_tensor_contiguous(&out, y, POSENC_F32, 1, 1, 4, 2);
+    posenc_tensor_contiguous(&k, NULL, POSENC_F32, 1, 0, 4, 2);
+    for (int d = 0; d < 3; d++) k.stride[d] = INT64_MAX;
+    assert_int_equal(posenc_attention(&params, &q, &k, &k, &out, &error), POSENC_OK);
+    for (int i = 0; i < 8; i++) assert_true(y[i] == 0.0f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +432,7 @@ int main(void)
         cmocka_unit_test(strides_of_single_elements_are_ignored),
         cmocka_unit_test(inputs_may_share_memory),
         cmocka_unit_test(strides_beyond_32_bits_work),
+        cmocka_unit_test(absent_keys_may_have_any_strides),
     };
     return cmocka_run_group_tests_name("attention checks", tests, NULL, NULL);
 }
