@@ -141,6 +141,32 @@ static void test_fields(void **state)
     }
 }
 
+/* A value may be finite and positive and still too small or large: the text says what the limits
+ * are. */
+static void test_texts_name_the_limits(void **state)
+{
+    posenc_rope_params params = good(POSENC_SCALING_LINEAR);
+    double frequencies[16];
+
+    (void)state;
+    params.factor = 0x1p-65;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "factor|2.7|2^-64..2^64");
+    params.factor = 0x1p65;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "factor|3.6|2^-64..2^64");
+    params = good(POSENC_SCALING_YARN);
+    params.original_max_position = 0x1p65;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "original_max_position|3.6|1..2^64");
+    params = good(POSENC_SCALING_NONE);
+    params.attention_factor = 0x1p-65;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "attention_factor|2.7|2^-64..2^64");
+    params = good(POSENC_SCALING_NONE);
+    params.frequency_source = POSENC_FREQUENCIES_INVERSE;
+    params.frequencies = frequencies;
+    for (int i = 0; i < 16; i++) frequencies[i] = 1;
+    frequencies[3] = 0x1p76;
+    refuse(&params, POSENC_ERROR_ARGUMENT, "frequencies[3]|7.5|2^76");
+}
+
 static void test_pointers(void **state)
 {
     posenc_rope_params params = good(0);
@@ -378,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_texts_name_the_limits),
         cmocka_unit_test(test_pointers),
         cmocka_unit_test(test_struct_size),
         cmocka_unit_test(test_defaults),
