@@ -326,6 +326,23 @@ class Arrays(Case):
             say = "NUMPY" if len(short) < 10 or short[:1] == b"P" else "length"
             self.refused(say, content=short)
 
+    def test_empty_arrays_of_any_size(self):
+        """Without elements any number of batch rows or tokens fits a file: none may be counted."""
+        vast, name, out = 2**62, self.path("in.npy"), self.path("out.npy")
+        ids = self.save("ids.npy", np.zeros(1, np.int64))
+        text = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n"
+        for shape in ((vast, 1, 0, 8), (vast, vast, 0, 8), (0, vast, vast, 8), (vast, 0, 1, 8)):
+            with open(name, "wb") as file:
+                file.write(self.header((text % (shape,)).encode()))
+            more = ["--positions", ids] if shape[1] == 1 else []
+            self.good("rotate", "--rope", "8", *more, name, out, timeout=60)
+            self.good("rotate", "--rope", "4,head=8", "--dtype", "f16", name, out, timeout=60)
+            self.good("attend", name, name, name, out, timeout=60)
+        with open(name, "wb") as file:
+            file.write(self.header((text % ((vast, 1, 1, 0),)).encode()))
+        os.remove(out)
+        self.bad(REFUSED, [name, "0 channels"], "attend", name, name, name, out)
+
     def test_every_truncation(self):
         with open(self.save("whole.npy", lcg(1, (1, 1, 1, 8))), "rb") as file:
             content = file.read()

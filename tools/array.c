@@ -127,8 +127,8 @@ int64_t array_last_position(const posenc_positions *positions, int64_t batch, in
     if (batch < 1 || tokens < 1)
         return last;
     if (positions->kind == POSENC_POSITIONS_START)
-        return positions->start + tokens - 1;
-    for (int64_t b = 0; b < batch; b++)
+        return __builtin_add_overflow(positions->start, tokens - 1, &last) ? INT64_MAX : last;
+    for (int64_t b = 0; b < (positions->stride[0] ? batch : 1); b++)
         for (int64_t t = 0; t < tokens; t++) {
             int64_t id = read_id(positions, b * positions->stride[0] + t * positions->stride[1]);
             if (id > last)

@@ -148,12 +148,13 @@ static int attend(struct work *work, const struct request *request)
     posenc_tensor *out = &work->tensor[OUT];
     struct npy *array = &work->array[OUT];
     posenc_error error = {0, ""};
+    if (!q->shape[3])
+        return tool_fail(TOOL_REFUSED, "%s: has 0 channels: must be 1 or more", request->path[Q]);
     *array = work->array[Q];
     array->shape[array->rank - 1] = v->shape[3];
-    int64_t rows, count;
-    int fits = !__builtin_mul_overflow(q->shape[0], q->shape[1], &rows) &&
-               !__builtin_mul_overflow(rows, q->shape[2], &rows) &&
-               !__builtin_mul_overflow(rows, v->shape[3], &count) && (uint64_t)count < SIZE_MAX / 8;
+    /* The file holds all elements of q, so their number fits, and that of its rows. */
+    int64_t rows = (int64_t)array->count / q->shape[3], count;
+    int fits = !__builtin_mul_overflow(rows, v->shape[3], &count) && (uint64_t)count < SIZE_MAX / 8;
     array->count = fits ? (size_t)count : 0;
     array->data = fits ? malloc(array->count * 4 + 4) : NULL;
     if (!array->data)
@@ -170,6 +171,13 @@ static int attend(struct work *work, const struct request *request)
     return array_write(request->path[OUT], array, out);
 }
 
+/* Arrays without elements may claim any number of tokens. */
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
 /* Key 0 stands at --start; the queries are the last of the keys' tokens. */
 static int rotate(struct work *work, const struct request *request, const posenc_plan *plan)
 {
@@ -177,7 +185,7 @@ static int rotate(struct work *work, const struct request *request, const posenc
     for (int f = Q; f <= K; f++) {
         posenc_positions positions;
         posenc_error error = {0, ""};
-        posenc_positions_start(&positions, request->start + (f == Q ? late : 0));
+        posenc_positions_start(&positions, add(request->start, f == Q ? late : 0));
         if (posenc_rope(plan, POSENC_FORWARD, &positions, &work->tensor[f], NULL, NULL, NULL,
                         &error))
             return tool_fail_library(request->path[f], &error);
@@ -235,8 +243,8 @@ static int attend_with_model(struct work *work, struct request *request)
         echo(request, &model, &set, rule);
     if (!code)
         model_warn_notes(&model);
-    if (!code)
-        model_warn_limit(&model, set.max_position, request->start + keys - 1);
+    if (!code && work->array[K].count)
+        model_warn_limit(&model, set.max_position, add(request->start, keys - 1));
     posenc_plan_free(plan);
     model_close(&model);
     return code;

@@ -117,7 +117,7 @@ static int rotate_file(const struct request *request, const struct model *model,
         code = rotate(request, plan, &array, &in, &positions);
     if (!code)
         model_warn_notes(model);
-    if (!code)
+    if (!code && array.count)
         model_warn_limit(model, set->max_position,
                          array_last_position(&positions, in.shape[0], in.shape[1]));
     npy_free(&ids);

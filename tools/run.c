@@ -46,7 +46,8 @@ static int take_option(void *to, int id, const char *value)
     case LAYERS:
         if (tool_integer(value, 1, POSENC_CONTRACT_MAX_LAYERS, &o->layers))
             return TOOL_OK;
-        return tool_wrong_usage("--layers is %s: must be an integer from 1 on", value);
+        return tool_wrong_usage("--layers is %s: must be an integer from 1 to %d", value,
+                                (int)POSENC_CONTRACT_MAX_LAYERS);
     case DTYPE:
         o->dtype = tool_dtype(value);
         if (o->dtype)
