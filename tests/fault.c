@@ -12,7 +12,7 @@ static int wanted(const char *name)
     return fault && strcmp(fault, name) == 0;
 }
 
-/* The library's own function, into a function pointer: C has no cast for that, POSIX has the bits. */
+/* The library's own function, as a pointer: C has no cast for that, POSIX has the bits. */
 static void next(const char *name, void *function)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
