@@ -224,7 +224,7 @@ static void rows_without_keys_are_zero(void **state)
     }
 }
 
-/* Reads the array `name` of the stored values: see tests/data/attention.md. */
+/* Reads the array `name` of the stored values: see tests/data/README.md. */
 static float *stored(const char *name, int count)
 {
     char word[64];
