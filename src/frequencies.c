@@ -2,7 +2,7 @@
 /* Parameters -> frequencies and attention factor: one table, scaling -> its functions. */
 #include "frequencies.h"
 
-#include "dd.h"
+#include "yarn.h"
 
 static const posenc_dd ONE = {1.0, 0.0};
 
@@ -219,23 +219,13 @@ static float yarn_hf(const hf_context *context, int32_t pair, float power)
     return interpolated * (1.0f - mask) + extrapolated * mask;
 }
 
-/* g(m) = 0.1 m ln s + 1 for s > 1, else 1. */
-static posenc_dd yarn_magnitude(double s, double m)
-{
-    if (s <= 1.0) {
-        return ONE;
-    }
-    posenc_dd growth = posenc_dd_mul(posenc_dd_log(s), posenc_dd_from(m));
-    return posenc_dd_add(posenc_dd_div(growth, posenc_dd_from(10.0)), ONE);
-}
-
 static double yarn_attention(const posenc_rope_params *p)
 {
     if (p->mscale != 0.0 && p->mscale_all_dim != 0.0) {
-        return posenc_dd_div(yarn_magnitude(p->factor, p->mscale),
-                             yarn_magnitude(p->factor, p->mscale_all_dim)).hi;
+        return posenc_dd_div(posenc_yarn_magnitude(p->factor, p->mscale),
+                             posenc_yarn_magnitude(p->factor, p->mscale_all_dim)).hi;
     }
-    return yarn_magnitude(p->factor, 1.0).hi;
+    return posenc_yarn_magnitude(p->factor, 1.0).hi;
 }
 
 static const scaling_rule RULES[] = {

@@ -255,6 +255,7 @@ static inline uintptr_t glance_side(const posenc_plan *plan, const posenc_tensor
     }
     s->src = s->dst = (char *)t->data + first;
     s->src_head = s->dst_head = (ptrdiff_t)head;
+    s->src_token = s->dst_token = 0;
     s->heads = (size_t)more + 1;
     return data + (uintptr_t)more * head + ((uintptr_t)channels << shift);
 }
@@ -315,6 +316,7 @@ static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tenso
     job.cos = rows->data;
     job.pairs = job.partner = (size_t)plan->pairs;
     job.sin = job.cos + job.pairs;
+    job.row_stride = 0;
     job.tokens = 1;
     job.ahead = 0;
     plan->kernels->rotate[plan->layout - 1][t->dtype - 1][t->dtype - 1](&job);
@@ -422,7 +424,7 @@ int32_t posenc_rope_flat(const posenc_plan *plan, void *q, void *k, int32_t dtyp
     posenc_tensor views[2];
     posenc_positions positions;
     if (!plan)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL");
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
     for (int i = 0; i < 4; i++)
         if (count[i] > INT64_MAX >> 1)
             return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is 2^62 or more: must be less",

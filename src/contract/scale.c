@@ -2,14 +2,10 @@
 /* What multiplies scores and queries: the softmax scale and position-dependent query scales. */
 #include "family.h"
 #include "reader.h"
+#include "yarn.h"
 
 #include <math.h>
 
-/* g(s, m) of YaRN, as posenc_plan_create defines it. */
-static double yarn_magnitude(double factor, double m)
-{
-    return factor <= 1.0 ? 1.0 : 0.1 * m * log(factor) + 1.0;
-}
 
 static int keyed_scale(struct posenc_reader *reader, const char *key, double *value)
 {
@@ -50,8 +46,8 @@ int posenc_read_softmax(struct posenc_reader *reader)
     facts->softmax_rule = "head_dim^-0.5";
     if ((reader->family->flags & POSENC_FAMILY_MLA) && set->params.scaling == POSENC_SCALING_YARN &&
         set->mscale_all_dim > 0.0) {
-        double g = yarn_magnitude(set->params.factor, set->mscale_all_dim);
-        facts->softmax_scale *= g * g;
+        posenc_dd g = posenc_yarn_magnitude(set->params.factor, set->mscale_all_dim);
+        facts->softmax_scale *= posenc_dd_mul(g, g).hi;
         facts->softmax_rule = "head_dim^-0.5 * yarn_mscale(factor, mscale_all_dim)^2";
     }
     return 0;
