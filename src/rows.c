@@ -72,8 +72,10 @@ static void fill_hf_f32(const posenc_plan *plan, int64_t position, const struct 
     float p = (float)(position < 0 ? -position : position), factor = (float)plan->attention_factor;
     for (size_t i = 0; i < to->count; i++) {
         float angle = p * plan->inv_freq_f32[to->first + i];
-        double s, c;
-        posenc_sincos(posenc_turns_of((double)angle), &s, &c);
+        double s = (double)angle, c = 1;
+        /* Smaller angles leave too few of the 96 places, and their sine x - x^3/6 rounds to x. */
+        if (angle >= 0x1p-13f)
+            posenc_sincos(posenc_turns_of((double)angle), &s, &c);
         float sine = (float)s * factor;
         to->cos[i] = round_to((float)c * factor, plan->row_dtype);
         to->sin[i] = round_to(position < 0 ? -sine : sine, plan->row_dtype);

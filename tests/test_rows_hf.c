@@ -179,6 +179,26 @@ static void test_differs_from_exact(void **state)
     assert_true(worst > 1e-4 && worst < 2e-2);
 }
 
+/* Frequencies down to the smallest float: the angle keeps all its bits, and so does its sine. */
+static void test_tiny_angles(void **state)
+{
+    enum { PAIRS = 150 };
+    posenc_rope_params params = test_params(POSENC_SPLIT_HALF, 2 * PAIRS, 2 * PAIRS);
+    double frequencies[PAIRS];
+    float rows[3 * 2 * PAIRS];
+    posenc_plan *plan;
+
+    (void)state;
+    for (int i = 0; i < PAIRS; i++) frequencies[i] = (double)(float)ldexp(1.2345678, -i);
+    params.recipe = POSENC_RECIPE_HF_F32;
+    params.frequency_source = POSENC_FREQUENCIES_INVERSE;
+    params.frequencies = frequencies;
+    plan = test_plan(&params);
+    rows_from(plan, 1, 3, rows);
+    for (int t = 0; t < 3; t++) check_row(t + 1, frequencies, PAIRS, rows + t * 2 * PAIRS);
+    posenc_plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_many_angles),
         cmocka_unit_test(test_factor_and_dtype),
         cmocka_unit_test(test_differs_from_exact),
+        cmocka_unit_test(test_tiny_angles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
