@@ -91,8 +91,8 @@ def check_code(path, lines):
 
 
 def wants_licence(path):
-    return path.endswith((".c", ".h", ".cc", ".cpp", ".py", ".sh", ".cmake", ".map")) or \
-        path.endswith("CMakeLists.txt") or path.startswith(("scripts/", ".ci/"))
+    return path.endswith((".c", ".h", ".cc", ".cpp", ".py", ".sh", ".cmake", ".map", ".in")) or \
+        path.endswith("CMakeLists.txt") or path.startswith(("scripts/", ".ci/", "bench/"))
 
 
 def main():
