@@ -358,7 +358,7 @@ int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_freq, size_t c
                            plan ? "inv_freq" : "plan");
     if (count != (size_t)plan->pairs)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "count is %d: must be r/2 (%d)",
-                           (int64_t)count, (int64_t)plan->pairs);
+                           count > INT64_MAX ? INT64_MAX : (int64_t)count, (int64_t)plan->pairs);
     if (!plan->inv_freq)
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
                            "plan was made from tables: it has no frequencies");

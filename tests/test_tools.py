@@ -361,6 +361,9 @@ class Files(Case):
         self.bad(SYSTEM, self.folder, *self.model, self.folder, self.path("out.npy"))
         self.bad(SYSTEM, "none.json", "run", self.path("none.json"))
 
+    def test_endless(self):
+        self.bad(REFUSED, "/dev/zero", *self.model, "/dev/zero", self.path("out.npy"))
+
     def test_unwritable(self):
         self.bad(SYSTEM, "none/out.npy", *self.model, self.x, self.path("none/out.npy"))
         self.bad(SYSTEM, self.folder, *self.model, self.x, self.folder)

@@ -206,6 +206,8 @@ class Usage(Case):
         for say, words in (
                 ("turn is not a subcommand", ["turn"]), ("--bogus", ["run", "--bogus", "m"]),
                 ("-x is unknown", ["isa", "-x"]), ("needs one MODEL", ["run"]),
+                ("base is given twice",
+                 ["rotate", "--rope", "8,base=1e4,factor=2,base=5", "in.npy", "out.npy"]),
                 ("--tokens", ["run", "m", "--tokens"]), ("got 2", ["run", "m", "m"]),
                 ("--tokens is 0", ["run", "--tokens", "0", "m"]),
                 ("--tokens is 1e3", ["run", "--tokens", "1e3", "m"]),

@@ -81,6 +81,16 @@ static int take_pair(posenc_rope_params *params, const char *key, const char *va
                                         : "none, linear, llama3 or yarn");
 }
 
+/* Whether `,key=` stands in the first `length` characters of text. */
+static int was_given(const char *text, const char *key, size_t length)
+{
+    size_t size = strlen(key);
+    for (const char *p = text; (p = strchr(p, ',')) && (size_t)(p - text) + 1 < length; p++)
+        if (strncmp(p + 1, key, size) == 0 && p[1 + size] == '=')
+            return 1;
+    return 0;
+}
+
 int model_parse_rope(posenc_rope_params *params, const char *text)
 {
     char copy[512];
@@ -102,6 +112,8 @@ int model_parse_rope(posenc_rope_params *params, const char *text)
         if (!equals)
             return tool_wrong_usage("--rope: '%s' must be KEY=VALUE", word);
         *equals = 0;
+        if (was_given(text, word, (size_t)(word - copy)))
+            return tool_wrong_usage("--rope: %s is given twice", word);
         int code = take_pair(params, word, equals + 1);
         if (code)
             return code;

@@ -18,7 +18,8 @@ static const struct {
 } types[] = {{NPY_F32, "<f4", 4}, {NPY_F16, "<f2", 2}, {NPY_U16, "<u2", 2},
              {NPY_F64, "<f8", 8}, {NPY_I32, "<i4", 4}, {NPY_I64, "<i8", 8}};
 
-enum { TYPES = sizeof types / sizeof types[0], MAX_HEADER = 65536 };
+enum { TYPES = sizeof types / sizeof types[0], MAX_HEADER = 65536, MAGIC_BYTES = 6 };
+static const char MAGIC[] = "\x93NUMPY";
 
 size_t npy_type_size(enum npy_type type)
 {
@@ -213,7 +214,7 @@ static void swap_bytes(unsigned char *data, size_t count, size_t element)
 int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, size_t why_size)
 {
     memset(array, 0, sizeof *array);
-    if (size < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+    if (size < 10 || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0)
         return wrong(why, why_size, "not an NPY file: its first bytes must be \\x93NUMPY");
     unsigned major = bytes[6], minor = bytes[7];
     if (major < 1 || major > 3 || minor != 0) {
@@ -240,7 +241,8 @@ int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, s
     return 1;
 }
 
-/* The bytes of a file of unknown length, in memory that grows with what really arrives. */
+/* The bytes of a file of unknown length, in memory that grows with what really arrives. A stream that
+ * does not begin as an array does is left at once, for it may have no end. */
 static int read_all(int fd, size_t guess, unsigned char **bytes, size_t *size)
 {
     size_t room = guess + 1;
@@ -255,6 +257,8 @@ static int read_all(int fd, size_t guess, unsigned char **bytes, size_t *size)
         if (got == 0)
             return 1;
         *size += (size_t)got;
+        if (*size >= MAGIC_BYTES && memcmp(*bytes, MAGIC, MAGIC_BYTES) != 0)
+            return 1;
         if (*size < room)
             continue;
         if (room > SIZE_MAX / 2)
