@@ -241,8 +241,8 @@ int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, s
     return 1;
 }
 
-/* The bytes of a file of unknown length, in memory that grows with what really arrives. A stream that
- * does not begin as an array does is left at once, for it may have no end. */
+/* The bytes of a file of unknown length, in memory that grows with what really arrives. A stream
+ * that does not begin as an array does is left at once, for it may have no end. */
 static int read_all(int fd, size_t guess, unsigned char **bytes, size_t *size)
 {
     size_t room = guess + 1;
