@@ -59,6 +59,8 @@ function(posenc_run_path target from)
   set_target_properties(${target} PROPERTIES INSTALL_RPATH ${path})
 endfunction()
 
+# The licence asks to go with every copy.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/include/posenc/posenc.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/posenc)
 posenc_package(posenc TARGETS posenc posenc_static)
