@@ -45,17 +45,18 @@ static int in_factor_range(double x)
 static const char FACTOR_RANGE[] = "2^-64..2^64";
 
 static int32_t check_enum(int32_t value, int32_t first, int32_t last, const char *name,
-                          posenc_error *error)
+                          const char *rule, posenc_error *error)
 {
     if (value >= first && value <= last)
         return POSENC_OK;
-    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be %d..%d", name,
-                       (int64_t)value, (int64_t)first, (int64_t)last);
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be %s", name, (int64_t)value,
+                       rule);
 }
 
 static int32_t check_widths(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status = check_enum(p->layout, POSENC_ADJACENT, POSENC_SPLIT_HALF, "layout", error);
+    int32_t status = check_enum(p->layout, POSENC_ADJACENT, POSENC_SPLIT_HALF, "layout",
+                                "POSENC_ADJACENT or POSENC_SPLIT_HALF", error);
     if (status)
         return status;
     if (p->head_dim < 2 || p->head_dim > MAX_HEAD_DIM)
@@ -103,13 +104,14 @@ static int32_t check_yarn(const posenc_rope_params *p, posenc_error *error)
     if (!status)
         status = need(finite_in(p->mscale_all_dim, 0, 0x1p64), "mscale_all_dim", p->mscale_all_dim,
                       "0..2^64", error);
-    return status ? status : check_enum(p->truncate, 0, 1, "truncate", error);
+    return status ? status : check_enum(p->truncate, 0, 1, "truncate", "0 or 1", error);
 }
 
 static int32_t check_scaling(const posenc_rope_params *p, posenc_error *error)
 {
     int32_t status =
-        check_enum(p->scaling, POSENC_SCALING_NONE, POSENC_SCALING_YARN, "scaling", error);
+        check_enum(p->scaling, POSENC_SCALING_NONE, POSENC_SCALING_YARN, "scaling",
+                   "POSENC_SCALING_NONE, _LINEAR, _LLAMA3 or _YARN", error);
     if (status || p->scaling == POSENC_SCALING_NONE)
         return status;
     status = need(in_factor_range(p->factor), "factor", p->factor, FACTOR_RANGE, error);
@@ -125,8 +127,9 @@ static int32_t check_scaling(const posenc_rope_params *p, posenc_error *error)
 
 static int32_t check_frequencies(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status = check_enum(p->frequency_source, POSENC_FREQUENCIES_FORMULA,
-                                POSENC_FREQUENCIES_DIVISORS, "frequency_source", error);
+    int32_t status =
+        check_enum(p->frequency_source, POSENC_FREQUENCIES_FORMULA, POSENC_FREQUENCIES_DIVISORS,
+                   "frequency_source", "POSENC_FREQUENCIES_FORMULA, _INVERSE or _DIVISORS", error);
     if (status)
         return status;
     if ((p->frequency_source == POSENC_FREQUENCIES_FORMULA) != !p->frequencies)
@@ -201,9 +204,11 @@ static int32_t check_rest(const posenc_rope_params *p, posenc_error *error)
                       "attention_factor", p->attention_factor, "2^-64..2^64, or 0 for the rule",
                       error);
     if (!status)
-        status = check_enum(p->recipe, POSENC_RECIPE_EXACT, POSENC_RECIPE_HF_F32, "recipe", error);
+        status = check_enum(p->recipe, POSENC_RECIPE_EXACT, POSENC_RECIPE_HF_F32, "recipe",
+                            "POSENC_RECIPE_EXACT or _HF_F32", error);
     if (!status)
-        status = check_enum(p->row_dtype, 0, POSENC_BF16, "row_dtype", error);
+        status = check_enum(p->row_dtype, 0, POSENC_BF16, "row_dtype",
+                            "0, POSENC_F32, POSENC_F16 or POSENC_BF16", error);
     if (!status && p->row_dtype > POSENC_F32 && p->recipe != POSENC_RECIPE_HF_F32)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "row_dtype is %d: must be 0 or POSENC_F32 unless recipe is HF_F32",
