@@ -83,6 +83,7 @@ check_setting() {
     /*) [ -n "$stage" ] || uses_cmake "$prefix" "$real" ;;
     *) uses_cmake "$stage$prefix" "$real" ;;
     esac
+    [ -f "$stage$prefix/share/doc/posenc/LICENSE" ] || fail "the licence is not installed"
     # Outside /usr the command finds its libraries by itself; in /usr it carries no run path.
     command=$stage$prefix/bin/posenc
     if [ "$prefix" = /usr ]; then
