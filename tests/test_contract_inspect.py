@@ -96,7 +96,11 @@ class Inspect(unittest.TestCase):
         for words in ("rope global", "rope local", "linear, base 1000000, factor 8", "1024 tokens",
                       "5, 11, 17", "0-4, 6-10", "layout = \"split_half\""):
             self.assertIn(words, run.stdout)
-        self.assertLess(max(map(len, run.stdout.splitlines())), 110)
+
+    def test_text_is_80_columns_wide(self):
+        for file in sorted(os.listdir(os.path.join(DATA, "configs"))):
+            lines = inspect(config(file[:-5])).stdout.splitlines()
+            self.assertLessEqual(max(map(len, lines), default=0), 80, file)
 
     def test_standard_input_and_folder(self):
         path = config("llama-3.1-8b")

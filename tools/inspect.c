@@ -164,7 +164,7 @@ int tool_inspect(int argc, char **argv)
         return code;
     }
     if (argc - optind != 1) {
-        return tool_wrong_usage("inspect takes one MODEL, not %d", argc - optind);
+        return tool_wrong_usage("takes one MODEL, not %d", argc - optind);
     }
     return inspect(argv[optind], only, json);
 }

@@ -1,43 +1,86 @@
 /* SPDX-License-Identifier: MIT */
-/* The contract in a few aligned lines. */
+/* The contract in a few aligned lines of at most 80 columns. */
 #include "inspect.h"
 
+#include <stdarg.h>
 #include <string.h>
 
-enum { LABEL = 15 };
+enum { LABEL = 15, HANGING = 2, COLUMNS = 80 };
+
+/* The column that the next character goes to. */
+static int column;
 
 static void put_label(const char *label)
 {
-    printf("%-*s", LABEL, label);
+    column = printf("%-*s", LABEL, label);
+}
+
+static void end_line(void)
+{
+    putchar('\n');
+    column = 0;
+}
+
+/* Words; a line that grows too long goes on in the next one, with room left for a comma. */
+static void put_words(const char *text)
+{
+    while (*text) {
+        int space = *text == ' ';
+        int length = (int)strcspn(text + space, " ");
+        if (space && column + 1 + length >= COLUMNS) {
+            end_line();
+            column = printf("%*s", LABEL + HANGING, "");
+        } else if (space) {
+            column += printf(" ");
+        }
+        column += printf("%.*s", length, text + space);
+        text += space + length;
+    }
+}
+
+/* The same for numbers and short texts. */
+static void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void put(const char *format, ...)
+{
+    char text[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    put_words(text);
 }
 
 static void put_shape(const posenc_contract_facts *facts)
 {
     put_label("model");
-    printf("%s, %lld layers, %lld query heads, %lld key heads, %lld channels a head\n",
-           facts->model_type, (long long)facts->num_layers, (long long)facts->num_heads,
-           (long long)facts->num_kv_heads, (long long)facts->head_dim);
+    put("%s, %lld layers, %lld query and %lld key heads of %lld channels", facts->model_type,
+        (long long)facts->num_layers, (long long)facts->num_heads, (long long)facts->num_kv_heads,
+        (long long)facts->head_dim);
+    end_line();
     put_label("positions");
     if (facts->max_position < 0) {
-        fputs("no limit declared", stdout);
+        put_words("no limit declared");
     } else {
-        printf("%lld declared (%s)", (long long)facts->max_position, facts->max_position_key);
+        put("%lld declared (%s)", (long long)facts->max_position, facts->max_position_key);
     }
     if (facts->trained_position >= 0) {
-        printf(", %lld trained before extension", (long long)facts->trained_position);
+        put(", trained on %lld", (long long)facts->trained_position);
     }
-    putchar('\n');
+    end_line();
     put_label("softmax scale");
-    printf("%.9g = %s\n", facts->softmax_scale, facts->softmax_rule);
+    put("%.9g = %s", facts->softmax_scale, facts->softmax_rule);
+    end_line();
     if (facts->sliding_window >= 0) {
         put_label("window");
-        printf("%lld tokens\n", (long long)facts->sliding_window);
+        put("%lld tokens", (long long)facts->sliding_window);
+        end_line();
     }
     if (facts->query_scale_layers) {
         put_label("query scale");
-        printf("%s, in %s\n", facts->query_scale_rule,
-               strcmp(facts->query_scale_layers, "all") == 0 ? "all layers"
-                                                             : "layers without rotation");
+        put("%s, in %s", facts->query_scale_rule,
+            strcmp(facts->query_scale_layers, "all") == 0 ? "all layers"
+                                                          : "layers without rotation");
+        end_line();
     }
 }
 
@@ -46,17 +89,17 @@ static void put_scaling(const posenc_rope_params *params)
     if (params->scaling == POSENC_SCALING_NONE) {
         return;
     }
-    printf(", factor %.9g", params->factor);
+    put(", factor %.9g", params->factor);
     if (params->scaling == POSENC_SCALING_LLAMA3) {
-        printf(", low_freq_factor %.9g, high_freq_factor %.9g", params->low_freq_factor,
-               params->high_freq_factor);
+        put(", low_freq_factor %.9g, high_freq_factor %.9g", params->low_freq_factor,
+            params->high_freq_factor);
     }
     if (params->scaling == POSENC_SCALING_YARN) {
-        printf(", beta_fast %.9g, beta_slow %.9g%s", params->beta_fast, params->beta_slow,
-               params->truncate ? "" : ", not truncated");
+        put(", beta_fast %.9g, beta_slow %.9g%s", params->beta_fast, params->beta_slow,
+            params->truncate ? "" : ", not truncated");
     }
     if (params->scaling != POSENC_SCALING_LINEAR) {
-        printf(", original length %.9g", params->original_max_position);
+        put(", original length %.9g", params->original_max_position);
     }
 }
 
@@ -66,14 +109,18 @@ static void put_set(const struct inspected_set *set)
     int32_t pairs = posenc_plan_pairs(set->plan);
     snprintf(label, sizeof label, "rope %s", set->facts.id);
     put_label(label);
-    printf("%s, base %.9g", set->facts.rope_type, set->facts.base);
+    put("%s, base %.9g", set->facts.rope_type, set->facts.base);
     put_scaling(&set->params);
-    printf("\n%*schannels %d..%d of %d turn in %d pairs, %s\n", LABEL, "",
-           set->facts.rotary_offset, set->facts.rotary_offset + set->facts.rotary_dim - 1,
-           set->facts.head_dim, pairs,
-           set->facts.layout == POSENC_ADJACENT ? "adjacent" : "split_half");
-    printf("%*s%.9g..%.9g radians a token, attention factor %.9g\n", LABEL, "", set->inv_freq[0],
-           set->inv_freq[pairs - 1], posenc_plan_attention_factor(set->plan));
+    end_line();
+    put_label("");
+    put("channels %d..%d of %d turn in %d pairs, %s", set->facts.rotary_offset,
+        set->facts.rotary_offset + set->facts.rotary_dim - 1, set->facts.head_dim, pairs,
+        set->facts.layout == POSENC_ADJACENT ? "adjacent" : "split_half");
+    end_line();
+    put_label("");
+    put("%.9g..%.9g radians a token, attention factor %.9g", set->inv_freq[0],
+        set->inv_freq[pairs - 1], posenc_plan_attention_factor(set->plan));
+    end_line();
 }
 
 /* "0-4, 6-10": what a list of layers looks like to people. */
@@ -95,15 +142,13 @@ static void put_layers(const struct model *model, const char *label, const char 
         if (!*separator) {
             put_label(label);
         }
-        printf("%s%lld", separator, (long long)first);
-        if (i - 1 > first) {
-            printf("-%lld", (long long)(i - 1));
-        }
+        put(i - 1 > first ? "%s%lld-%lld" : "%s%lld", separator, (long long)first,
+            (long long)(i - 1));
         separator = ", ";
         first = -1;
     }
     if (*separator) {
-        putchar('\n');
+        end_line();
     }
 }
 
@@ -113,12 +158,20 @@ static void put_notes(const struct model *model)
     for (int32_t i = 0; i < model->facts.num_assumed; i++) {
         posenc_contract_get_assumed(model->contract, i, &note, NULL);
         put_label(i ? "" : "assumed");
-        printf("%s = %s: %s\n", note.key, note.value ? note.value : "?", note.text);
+        put_words(note.key);
+        put_words(" = ");
+        put_words(note.value ? note.value : "?");
+        put_words(": ");
+        put_words(note.text);
+        end_line();
     }
     for (int32_t i = 0; i < model->facts.num_warnings; i++) {
         posenc_contract_get_warning(model->contract, i, &note, NULL);
         put_label("warning");
-        printf("%s: %s\n", note.key, note.text);
+        put_words(note.key);
+        put_words(": ");
+        put_words(note.text);
+        end_line();
     }
 }
 
