@@ -15,21 +15,26 @@ enum { CACHE_TOKENS = 64, PROMPT = 7, STEPS = 3 };
 struct model {
     int64_t layers, heads, kv_heads, width;
     int32_t pairs;
+    posenc_contract *contract; /* which layers turn */
     posenc_plan *plan;
 };
 
-/* The facts and the plan of a model's first frequency set; the contract itself is not kept. */
+/* The facts and the plan of a model. One frequency set is enough for most; with several, an engine
+ * makes a plan and rows for each and picks by posenc_contract_layer_set. */
 static int32_t open_model(struct model *model, const char *path, posenc_error *error)
 {
-    posenc_contract *contract = NULL;
     posenc_contract_facts facts = {.struct_size = sizeof facts};
     posenc_rope_params params;
     posenc_rope_params_init(&params);
-    int32_t status = posenc_contract_open(&contract, path, error);
+    int32_t status = posenc_contract_open(&model->contract, path, error);
     if (!status)
-        status = posenc_contract_get_facts(contract, &facts, error);
+        status = posenc_contract_get_facts(model->contract, &facts, error);
+    if (!status && facts.num_sets != 1) {
+        snprintf(error->text, sizeof error->text, "%s: this example takes one frequency set", path);
+        status = error->code = POSENC_ERROR_UNSUPPORTED;
+    }
     if (!status)
-        status = posenc_contract_plan_params(contract, 0, &params, error);
+        status = posenc_contract_plan_params(model->contract, 0, &params, error);
     if (!status)
         status = posenc_plan_create(&model->plan, &params, error);
     model->layers = facts.num_layers;
@@ -37,7 +42,6 @@ static int32_t open_model(struct model *model, const char *path, posenc_error *e
     model->kv_heads = facts.num_kv_heads;
     model->width = facts.head_dim;
     model->pairs = posenc_plan_pairs(model->plan);
-    posenc_contract_free(contract);
     return status;
 }
 
@@ -55,6 +59,8 @@ static int32_t step(const struct model *model, int64_t start, int64_t tokens, fl
     posenc_tensor_contiguous(&k, k_memory, POSENC_F32, 1, tokens, model->kv_heads, model->width);
     int32_t status = posenc_rows(model->plan, &positions, &rows, error);
     for (int64_t layer = 0; layer < model->layers && !status; layer++) {
+        if (posenc_contract_layer_set(model->contract, layer) < 0)
+            continue; /* not rotated: the engine stores K as it is */
         uint16_t *slots = cache + (layer * CACHE_TOKENS + start) * slot;
         posenc_tensor_contiguous(&k_out, slots, POSENC_F16, 1, tokens, model->kv_heads,
                                  model->width);
@@ -73,6 +79,7 @@ int main(int argc, char **argv)
     }
     if (open_model(&model, argv[1], &error)) {
         fprintf(stderr, "%s\n", error.text);
+        posenc_contract_free(model.contract);
         return 1;
     }
     const size_t width = (size_t)model.width, kv_heads = (size_t)model.kv_heads;
@@ -94,6 +101,7 @@ int main(int argc, char **argv)
         printf("%d tokens of %lld layers are in the cache; key 0 is %04x, key 5 begins with %04x\n",
                PROMPT + STEPS, (long long)model.layers, cache[0], cache[5 * kv_heads * width]);
     posenc_plan_free(model.plan);
+    posenc_contract_free(model.contract);
     free(rows);
     free(q);
     free(k);
