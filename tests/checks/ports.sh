@@ -10,7 +10,7 @@ failed=0 passed=0
 # port TRIPLET QEMU FLAGS
 port() {
     local triplet=$1 folder=$build/ports-$1 got
-    cmake -S "$source" -B "$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
+    cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
         -DCMAKE_SYSTEM_PROCESSOR="${triplet%%-*}" -DCMAKE_C_COMPILER="$triplet-gcc" \
         -DCMAKE_C_FLAGS="$3" -DPOSENC_BUILD_CONTRACT=OFF -DPOSENC_BUILD_TOOLS=OFF \
         -DPOSENC_BUILD_TESTS=OFF >"$folder.log" 2>&1 &&
