@@ -19,7 +19,7 @@
 #define POSENC_INLINE inline __attribute__((always_inline))
 
 /* How far to read ahead; measured: 2 KiB is too short for memory, 4 KiB reaches its limit. */
-enum { POSENC_AHEAD = 4096 };
+enum { POSENC_AHEAD = 4096, POSENC_AHEAD_NEAR = 2048 };
 
 static POSENC_INLINE size_t posenc_size(int dtype)
 {
@@ -29,31 +29,35 @@ static POSENC_INLINE size_t posenc_size(int dtype)
 /* Asks for the lines that `channels` of a later head will want. In place they will be written, so
  * they are asked for writing; so is an output of another dtype. */
 static POSENC_INLINE void posenc_ahead(const char *src, char *dst, size_t channels, int from,
-                                       int to)
+                                       int to, int ahead)
 {
 #pragma GCC unroll 8
     for (size_t i = 0; i < channels * posenc_size(from); i += 64)
-        prefetch_write(src + i + POSENC_AHEAD);
+        prefetch_write(src + i + ahead);
     if (from != to) {
 #pragma GCC unroll 8
         for (size_t i = 0; i < channels * posenc_size(to); i += 64)
-            prefetch_write(dst + i + POSENC_AHEAD);
+            prefetch_write(dst + i + ahead);
     }
 }
 
-#if POSENC_LANES >= 16
-#define N 16
+/* Where registers hold no whole row, this many heads at a time go through all of it: passes over
+ * all heads would go through the second cache with long steps. */
+enum { POSENC_GROUP = 8 };
+
+#define N 4
 #include "element.h"
 #include "rotate_chunk.h"
-#endif
 #if POSENC_LANES >= 8
 #define N 8
 #include "element.h"
 #include "rotate_chunk.h"
 #endif
-#define N 4
+#if POSENC_LANES >= 16
+#define N 16
 #include "element.h"
 #include "rotate_chunk.h"
+#endif
 
 static POSENC_INLINE float posenc_load(const char *p, size_t at, int dtype)
 {
@@ -88,33 +92,74 @@ static POSENC_INLINE void single_pair(const struct posenc_rotate_side *h, int si
     }
 }
 
+#if POSENC_LANES >= 16
+/* Less than 64 pairs, except for the last 7 or fewer: one pass, half a vector included. */
+static POSENC_INLINE size_t split_rest(const struct posenc_rotate_job *job,
+                                       const struct posenc_rotate_side *side, int sides, int from,
+                                       int to, int ahead, size_t at)
+{
+    const size_t partner = job->partner, eights = (job->pairs - at) / 8;
+    const float *cos = job->cos, *sin = job->sin;
+#define CHUNK(vectors, half)                                                                       \
+    split_chunk_16(side, sides, vectors, half, from, to, ahead, partner, at, cos, sin)
+    switch (eights) {
+    case 7: CHUNK(3, 1); break;
+    case 6: CHUNK(3, 0); break;
+    case 5: CHUNK(2, 1); break;
+    case 4: CHUNK(2, 0); break;
+    case 3: CHUNK(1, 1); break;
+    case 2: CHUNK(1, 0); break;
+    case 1: split_chunk_8(side, sides, 1, 0, from, to, ahead, partner, at, cos, sin); break;
+    default: break;
+    }
+#undef CHUNK
+    return at + 8 * eights;
+}
+#endif
+
 /* One token. A chunk holds its factors in half of the registers at most. */
-static POSENC_INLINE void split_token(const struct posenc_rotate_job *job, int from, int to,
-                                      int ahead)
+static POSENC_INLINE void split_heads(const struct posenc_rotate_job *job,
+                                      const struct posenc_rotate_side *side, int sides, int from,
+                                      int to, int ahead)
 {
     const size_t pairs = job->pairs, partner = job->partner;
     const float *cos = job->cos, *sin = job->sin;
     size_t at = 0;
-#define CHUNKS(lanes, vectors)                                                                 \
-    for (; pairs - at >= lanes * vectors; at += lanes * vectors)                               \
-        split_chunk_##lanes(job->side, job->sides, vectors, from, to, ahead, partner, at, cos, sin)
+#define CHUNKS(lanes, vectors)                                                                     \
+    for (; pairs - at >= lanes * vectors; at += lanes * vectors)                                   \
+        split_chunk_##lanes(side, sides, vectors, 0, from, to, ahead, partner, at, cos, sin)
 #if POSENC_LANES >= 16
     CHUNKS(16, 4);
-    CHUNKS(16, 2);
-    CHUNKS(16, 1);
+    at = split_rest(job, side, sides, from, to, ahead, at);
 #elif POSENC_LANES >= 8
     CHUNKS(8, 4);
     CHUNKS(8, 2);
+    CHUNKS(8, 1);
 #else
     CHUNKS(4, 4);
-#endif
-#if POSENC_LANES >= 8
-    CHUNKS(8, 1);
 #endif
     CHUNKS(4, 1);
 #undef CHUNKS
     for (; at < pairs; at++)
-        single_pair(job->side, job->sides, from, to, at, at + partner, cos[at], sin[at]);
+        single_pair(side, sides, from, to, at, at + partner, cos[at], sin[at]);
+}
+
+static POSENC_INLINE void split_token(const struct posenc_rotate_job *job, int from, int to,
+                                      int ahead)
+{
+#if POSENC_REGISTERS >= 32
+    split_heads(job, job->side, job->sides, from, to, ahead);
+#else
+    for (int n = 0; n < job->sides; n++) {
+        struct posenc_rotate_side part = job->side[n];
+        for (size_t left = part.heads; left; left -= part.heads) {
+            part.heads = job->pairs > 4 * POSENC_LANES && left > POSENC_GROUP ? POSENC_GROUP : left;
+            split_heads(job, &part, 1, from, to, ahead);
+            part.src += (ptrdiff_t)part.heads * part.src_head;
+            part.dst += (ptrdiff_t)part.heads * part.dst_head;
+        }
+    }
+#endif
 }
 
 static POSENC_INLINE void adjacent_token(const struct posenc_rotate_job *job, int from, int to,
@@ -188,7 +233,7 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
     static __attribute__((noinline)) void rotate_ahead_##layout##_##from##_##to(               \
         struct posenc_rotate_job *job)                                                         \
     {                                                                                          \
-        rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 1);                    \
+        rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, POSENC_AHEAD);         \
     }                                                                                          \
     static void rotate_##layout##_##from##_##to(struct posenc_rotate_job *job)                 \
     {                                                                                          \
