@@ -323,6 +323,9 @@ int32_t posenc_plan_create_simple(posenc_plan **plan, int32_t layout, int32_t he
 {
     posenc_rope_params params;
     posenc_rope_params_init(&params);
+    if (head_dim % 2)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "head_dim is %d: must be even",
+                           (int64_t)head_dim);
     params.layout = layout;
     params.head_dim = head_dim;
     params.rotary_dim = head_dim;

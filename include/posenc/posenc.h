@@ -258,6 +258,7 @@ POSENC_API void posenc_rope_params_init(posenc_rope_params *params);
  * The attention factor is the one given, else 1, else for YARN with g(m) = 1 if s <= 1, otherwise
  * 0.1 m ln s + 1: g(mscale) / g(mscale_all_dim) if both are given, g(1) if not.
  * DIVISORS goes with NONE and LINEAR, INVERSE and tables with NONE alone.
+ * Fields of another scaling than the one chosen are ignored.
  * Tables must stay valid and unchanged while the plan lives; each value is used as it is.
  */
 POSENC_API int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,

@@ -13,23 +13,58 @@ static POSENC_INLINE int LANES(by_even_odd)(int vectors, int from, int to)
     return vectors % 2 == 0 && from == POSENC_BF16 && to == POSENC_BF16;
 }
 
+/*
+ * Both halves of a head are loaded in the order of addresses before anything is stored. Taking them
+ * pair by pair is 4 % faster in the first cache for f32, but beyond the caches a fifth slower:
+ * there lines want to be asked for in order.
+ */
 static POSENC_INLINE void LANES(split_head_bf16)(const char *a_in, const char *b_in, char *a_out,
                                                  char *b_out, int vectors, const FLOATS *c,
                                                  const FLOATS *s)
 {
+    BF16S a[2], b[2];
+#pragma GCC unroll 2
+    for (size_t j = 0; j < (size_t)vectors; j += 2)
+        a[j / 2] = LANES(load_even_odd)((const uint16_t *)(const void *)a_in + j * N);
+#pragma GCC unroll 2
+    for (size_t j = 0; j < (size_t)vectors; j += 2)
+        b[j / 2] = LANES(load_even_odd)((const uint16_t *)(const void *)b_in + j * N);
 #pragma GCC unroll 2
     for (size_t j = 0; j < (size_t)vectors; j += 2) {
-        BF16S a = LANES(load_even_odd)((const uint16_t *)(const void *)a_in + j * N);
-        BF16S b = LANES(load_even_odd)((const uint16_t *)(const void *)b_in + j * N);
-        uint16_t *a_to = (uint16_t *)(void *)a_out + j * N;
-        uint16_t *b_to = (uint16_t *)(void *)b_out + j * N;
-        FLOATS a0 = LANES(even_bf16)(a), a1 = LANES(odd_bf16)(a);
-        FLOATS b0 = LANES(even_bf16)(b), b1 = LANES(odd_bf16)(b);
-        LANES(store_even_odd_bf16)(a_to, LANES(fnma)(b0, s[j], LANES(mul)(a0, c[j])),
+        FLOATS a0 = LANES(even_bf16)(a[j / 2]), a1 = LANES(odd_bf16)(a[j / 2]);
+        FLOATS b0 = LANES(even_bf16)(b[j / 2]), b1 = LANES(odd_bf16)(b[j / 2]);
+        LANES(store_even_odd_bf16)((uint16_t *)(void *)a_out + j * N,
+                                   LANES(fnma)(b0, s[j], LANES(mul)(a0, c[j])),
                                    LANES(fnma)(b1, s[j + 1], LANES(mul)(a1, c[j + 1])));
-        LANES(store_even_odd_bf16)(b_to, LANES(fma)(a0, s[j], LANES(mul)(b0, c[j])),
+    }
+#pragma GCC unroll 2
+    for (size_t j = 0; j < (size_t)vectors; j += 2) {
+        FLOATS a0 = LANES(even_bf16)(a[j / 2]), a1 = LANES(odd_bf16)(a[j / 2]);
+        FLOATS b0 = LANES(even_bf16)(b[j / 2]), b1 = LANES(odd_bf16)(b[j / 2]);
+        LANES(store_even_odd_bf16)((uint16_t *)(void *)b_out + j * N,
+                                   LANES(fma)(a0, s[j], LANES(mul)(b0, c[j])),
                                    LANES(fma)(a1, s[j + 1], LANES(mul)(b1, c[j + 1])));
     }
+}
+
+static POSENC_INLINE void LANES(split_head_in_order)(const char *a_in, const char *b_in,
+                                                     char *a_out, char *b_out, int vectors,
+                                                     int from, int to, const FLOATS *c,
+                                                     const FLOATS *s)
+{
+    FLOATS a[4], b[4];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < (size_t)vectors; j++)
+        a[j] = LANES(once)(LANES(load)(a_in, j * N, from));
+#pragma GCC unroll 4
+    for (size_t j = 0; j < (size_t)vectors; j++)
+        b[j] = LANES(once)(LANES(load)(b_in, j * N, from));
+#pragma GCC unroll 4
+    for (size_t j = 0; j < (size_t)vectors; j++)
+        LANES(store)(a_out, j * N, to, LANES(fnma)(b[j], s[j], LANES(mul)(a[j], c[j])));
+#pragma GCC unroll 4
+    for (size_t j = 0; j < (size_t)vectors; j++)
+        LANES(store)(b_out, j * N, to, LANES(fma)(a[j], s[j], LANES(mul)(b[j], c[j])));
 }
 
 static POSENC_INLINE void LANES(split_head)(const char *a_in, const char *b_in, char *a_out,
@@ -42,6 +77,10 @@ static POSENC_INLINE void LANES(split_head)(const char *a_in, const char *b_in, 
     }
     if (LANES(by_even_odd)(vectors, from, to)) {
         LANES(split_head_bf16)(a_in, b_in, a_out, b_out, vectors, c, s);
+        return;
+    }
+    if (POSENC_REGISTERS >= 32 && (ahead || from != POSENC_F32 || to != POSENC_F32)) {
+        LANES(split_head_in_order)(a_in, b_in, a_out, b_out, vectors, from, to, c, s);
         return;
     }
 #pragma GCC unroll 4
