@@ -37,7 +37,8 @@ struct posenc_rotate_side {
 };
 
 /* Rotates the pairs [0, pairs) of every head of one or two sides for `tokens` >= 1 tokens, by a row
- * each. The src and dst of a side are the same view or disjoint. A kernel moves the pointers on. */
+ * each. The src and dst of a side are the same view or disjoint. A kernel moves the pointers on.
+ * For one token the strides from token to token are not read. */
 struct posenc_rotate_job {
     const float *cos; /* of the first token; the next token's are row_stride floats on */
     const float *sin;

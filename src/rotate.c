@@ -255,7 +255,6 @@ static inline uintptr_t glance_side(const posenc_plan *plan, const posenc_tensor
     }
     s->src = s->dst = (char *)t->data + first;
     s->src_head = s->dst_head = (ptrdiff_t)head;
-    s->src_token = s->dst_token = 0;
     s->heads = (size_t)more + 1;
     return data + (uintptr_t)more * head + ((uintptr_t)channels << shift);
 }
@@ -316,7 +315,6 @@ static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tenso
     job.cos = rows->data;
     job.pairs = job.partner = (size_t)plan->pairs;
     job.sin = job.cos + job.pairs;
-    job.row_stride = 0;
     job.tokens = 1;
     job.ahead = 0;
     plan->kernels->rotate[plan->layout - 1][t->dtype - 1][t->dtype - 1](&job);

@@ -37,13 +37,20 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
 {
     for (int n = 0; n < job->sides; n++) {
         const struct posenc_rotate_side *s = &job->side[n];
-        for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++)
-            for (ptrdiff_t h = 0; h < (ptrdiff_t)s->heads; h++) {
-                const float *cos = job->cos + t * job->row_stride;
-                const float *sin = job->sin + t * job->row_stride;
-                rotate_head(job, cos, sin, s->src + t * s->src_token + h * s->src_head,
-                            s->dst + t * s->dst_token + h * s->dst_head, layout, from, to);
-            }
+        const float *cos = job->cos, *sin = job->sin;
+        const char *src = s->src;
+        char *dst = s->dst;
+        for (size_t left = job->tokens;;) {
+            for (ptrdiff_t h = 0; h < (ptrdiff_t)s->heads; h++)
+                rotate_head(job, cos, sin, src + h * s->src_head, dst + h * s->dst_head, layout,
+                            from, to);
+            if (!--left)
+                break;
+            cos += job->row_stride;
+            sin += job->row_stride;
+            src += s->src_token;
+            dst += s->dst_token;
+        }
     }
 }
 
