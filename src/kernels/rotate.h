@@ -228,7 +228,6 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
         posenc_store(dst, at, to, posenc_load(src, at, from));
 }
 
-/* The instances: whole names, so that a debugger and grep find them. */
 #define ROTATE(layout, from, to)                                                               \
     static __attribute__((noinline)) void rotate_ahead_##layout##_##from##_##to(               \
         struct posenc_rotate_job *job)                                                         \
@@ -242,41 +241,10 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
         else                                                                                   \
             rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 0);                \
     }
-#define ROTATE_FROM(layout, from)                                                              \
-    ROTATE(layout, from, F32) ROTATE(layout, from, F16) ROTATE(layout, from, BF16)
-#define ROTATE_ALL(layout)                                                                     \
-    ROTATE_FROM(layout, F32) ROTATE_FROM(layout, F16) ROTATE_FROM(layout, BF16)
-#define ROW(layout, from)                                                                      \
-    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16,                           \
-     rotate_##layout##_##from##_BF16}
 #define CONVERT(from, to)                                                                      \
     static void convert_##from##_##to(const void *src, void *dst, size_t count)                \
     {                                                                                          \
         convert_channels(src, dst, count, POSENC_##from, POSENC_##to);                         \
     }
 
-ROTATE_ALL(ADJACENT)
-ROTATE_ALL(SPLIT_HALF)
-CONVERT(F32, F16)
-CONVERT(F32, BF16)
-CONVERT(F16, F32)
-CONVERT(F16, BF16)
-CONVERT(BF16, F32)
-CONVERT(BF16, F16)
-
-posenc_rotate_kernel *const KERNEL(rotate)[2][3][3] = {
-    {ROW(ADJACENT, F32), ROW(ADJACENT, F16), ROW(ADJACENT, BF16)},
-    {ROW(SPLIT_HALF, F32), ROW(SPLIT_HALF, F16), ROW(SPLIT_HALF, BF16)},
-};
-
-posenc_convert_kernel *const KERNEL(convert)[3][3] = {
-    {NULL, convert_F32_F16, convert_F32_BF16},
-    {convert_F16_F32, NULL, convert_F16_BF16},
-    {convert_BF16_F32, convert_BF16_F16, NULL},
-};
-
-#undef ROTATE
-#undef ROTATE_FROM
-#undef ROTATE_ALL
-#undef ROW
-#undef CONVERT
+#include "instances.h"

@@ -59,13 +59,6 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
     {                                                                                          \
         rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                              \
     }
-#define ROTATE_FROM(layout, from)                                                              \
-    ROTATE(layout, from, F32) ROTATE(layout, from, F16) ROTATE(layout, from, BF16)
-#define ROTATE_ALL(layout)                                                                     \
-    ROTATE_FROM(layout, F32) ROTATE_FROM(layout, F16) ROTATE_FROM(layout, BF16)
-#define ROW(layout, from)                                                                      \
-    {rotate_##layout##_##from##_F32, rotate_##layout##_##from##_F16,                           \
-     rotate_##layout##_##from##_BF16}
 #define CONVERT(from, to)                                                                      \
     static void convert_##from##_##to(const void *src, void *dst, size_t count)                \
     {                                                                                          \
@@ -73,22 +66,5 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
             put(dst, (ptrdiff_t)i, POSENC_##to, get(src, (ptrdiff_t)i, POSENC_##from));        \
     }
 
-ROTATE_ALL(ADJACENT)
-ROTATE_ALL(SPLIT_HALF)
-CONVERT(F32, F16)
-CONVERT(F32, BF16)
-CONVERT(F16, F32)
-CONVERT(F16, BF16)
-CONVERT(BF16, F32)
-CONVERT(BF16, F16)
-
-posenc_rotate_kernel *const posenc_rotate_scalar[2][3][3] = {
-    {ROW(ADJACENT, F32), ROW(ADJACENT, F16), ROW(ADJACENT, BF16)},
-    {ROW(SPLIT_HALF, F32), ROW(SPLIT_HALF, F16), ROW(SPLIT_HALF, BF16)},
-};
-
-posenc_convert_kernel *const posenc_convert_scalar[3][3] = {
-    {NULL, convert_F32_F16, convert_F32_BF16},
-    {convert_F16_F32, NULL, convert_F16_BF16},
-    {convert_BF16_F32, convert_BF16_F16, NULL},
-};
+#define KERNEL(name) posenc_##name##_scalar
+#include "../../kernels/instances.h"
