@@ -182,7 +182,7 @@ static void test_pointers(void **state)
     test_refused(posenc_plan_create_simple(&plan, 0, 8, 10000, &error), POSENC_ERROR_ARGUMENT,
                  &error, "layout|0");
     test_refused(posenc_plan_create_simple(&plan, 1, 7, 10000, &error), POSENC_ERROR_ARGUMENT,
-                 &error, "head_dim|7");
+                 &error, "head_dim is 7");
     test_refused(posenc_plan_create_simple(&plan, 1, 8, 1, &error), POSENC_ERROR_ARGUMENT, &error,
                  "base|1");
     assert_null(plan);
