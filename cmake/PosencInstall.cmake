@@ -61,8 +61,10 @@ endfunction()
 
 # The licence asks to go with every copy.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/include/posenc/posenc.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/posenc)
+foreach(header attention base builders posenc rope)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/posenc/${header}.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/posenc)
+endforeach()
 posenc_package(posenc TARGETS posenc posenc_static)
 if(POSENC_BUILD_CONTRACT)
   install(FILES ${PROJECT_SOURCE_DIR}/include/posenc/contract.h

@@ -6,11 +6,12 @@
 set -euo pipefail
 cc=$1 nm=$2 include=$3 header=$4 shared=$5 static=$6
 
-# The names that HEADER itself declares with POSENC_API, one a line.
+# The names that HEADER and the headers of its library declare with POSENC_API, one a line.
 declared() {
     echo "#include <posenc/$header>" |
         "$cc" -E -I "$include" -DPOSENC_API=POSENC_API_MARK - |
-        awk -v header="posenc/$header\"" '/^#/ { ours = index($0, header) > 0; next } ours' |
+        awk -v reader="$([ "$header" = contract.h ] && echo 1 || echo 0)" '
+            /^#/ { ours = /\/posenc\/[a-z]*\.h"/ && reader == /\/contract\.h"/; next } ours' |
         tr '\n' ' ' | tr ';' '\n' |
         sed -n 's/.*POSENC_API_MARK[^(]*[ *]\(posenc_[a-z0-9_]*\) *(.*/\1/p' | sort
 }

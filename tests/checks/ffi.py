@@ -4,6 +4,7 @@
 
 usage: ffi.py CC INCLUDE SHARED-LIBRARY...
 """
+import os
 import re
 import subprocess
 import sys
@@ -13,14 +14,14 @@ import cffi
 
 
 def preprocessed(cc, include):
-    """The declarations of both headers alone, as text that cffi accepts."""
+    """The declarations of our headers alone, as text that cffi accepts."""
     source = "#include <posenc/contract.h>\n"
     text = subprocess.run([cc, "-E", "-I", include, "-"], input=source, capture_output=True,
                           text=True, check=True).stdout
     lines, ours = [], False
     for line in text.splitlines():
         if line.startswith("#"):
-            ours = "/posenc/" in line and line.split('"')[1].endswith(("posenc.h", "contract.h"))
+            ours = os.path.dirname(line.split('"')[1]).endswith("/posenc") if '"' in line else ours
         elif ours:
             lines.append(line)
     return "\n".join(lines)
