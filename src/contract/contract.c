@@ -5,14 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-static void no_facts(posenc_contract_facts *facts)
-{
-    facts->num_heads = facts->num_kv_heads = facts->head_dim = facts->num_layers = -1;
-    facts->max_position = facts->trained_position = facts->sliding_window = -1;
-    facts->query_scale_floor = facts->query_scale_offset = -1;
-}
 
 static int32_t read_json(posenc_contract **contract, const char *json, size_t length,
                          posenc_error *error)
@@ -22,12 +14,11 @@ static int32_t read_json(posenc_contract **contract, const char *json, size_t le
     if (status != POSENC_OK) {
         return status;
     }
-    reader.contract = calloc(1, sizeof *reader.contract);
+    reader.contract = posenc_contract_new();
     if (!reader.contract) {
         json_decref(reader.root.json);
         return posenc_fail(error, POSENC_ERROR_MEMORY, "no memory for a contract");
     }
-    no_facts(&reader.contract->facts);
     int answer = posenc_read_hf(&reader);
     json_decref(reader.root.json);
     if (answer < 0) {
@@ -73,35 +64,9 @@ int32_t posenc_contract_open(posenc_contract **contract, const char *path, posen
 void posenc_contract_free(posenc_contract *contract)
 {
     if (contract) {
-        free(contract->layers);
+        posenc_disown(contract);
         free(contract);
     }
-}
-
-/*
- * Copies an answer into a caller's struct of `room` bytes. A larger struct comes from a newer
- * header: its tail is cleared. No release had smaller ones, so those are refused.
- */
-static int32_t give(const posenc_contract *contract, const char *name, void *to,
-                    const void *from, size_t size, posenc_error *error)
-{
-    uint32_t room;
-    if (!contract) {
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "contract is NULL: must be given");
-    }
-    if (!to) {
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
-    }
-    memcpy(&room, to, sizeof room);
-    if (room < size || room > 65536) {
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s->struct_size is %d: must be %d, the size of the struct", name,
-                           (int64_t)room, (int64_t)size);
-    }
-    memset((char *)to + size, 0, room - size);
-    memcpy(to, from, size);
-    memcpy(to, &room, sizeof room);
-    return POSENC_OK;
 }
 
 static int32_t check_index(int32_t index, int32_t count, posenc_error *error)
@@ -117,7 +82,19 @@ int32_t posenc_contract_get_facts(const posenc_contract *contract, posenc_contra
                                   posenc_error *error)
 {
     static const posenc_contract_facts none;
-    return give(contract, "facts", facts, contract ? &contract->facts : &none, sizeof none, error);
+    return posenc_give(contract, "facts", facts, contract ? &contract->facts : &none, sizeof none,
+                       error);
+}
+
+static void give_axes(posenc_contract_set *answer, const struct posenc_set *from)
+{
+    answer->axes = from->params.axes > 1 ? from->params.axes : 1;
+    answer->num_sections = from->num_sections;
+    answer->sections = from->num_sections ? from->sections : NULL;
+    answer->axis_of_pair = from->params.axis_of_pair;
+    answer->interleaved = from->interleaved;
+    answer->depends_on_length = from->params.scaling == POSENC_SCALING_DYNAMIC_NTK ||
+                                from->params.scaling == POSENC_SCALING_LONGROPE;
 }
 
 int32_t posenc_contract_get_set(const posenc_contract *contract, int32_t index,
@@ -140,8 +117,9 @@ int32_t posenc_contract_get_set(const posenc_contract *contract, int32_t index,
         answer.num_heads = from->num_heads;
         answer.num_kv_heads = from->num_kv_heads;
         answer.original_max_position = from->original_max_position;
+        give_axes(&answer, from);
     }
-    return give(contract, "set", set, &answer, sizeof answer, error);
+    return posenc_give(contract, "set", set, &answer, sizeof answer, error);
 }
 
 int32_t posenc_contract_plan_params(const posenc_contract *contract, int32_t index,
@@ -155,7 +133,7 @@ int32_t posenc_contract_plan_params(const posenc_contract *contract, int32_t ind
         }
         answer = contract->sets[index].params;
     }
-    return give(contract, "params", params, &answer, sizeof answer, error);
+    return posenc_give(contract, "params", params, &answer, sizeof answer, error);
 }
 
 static int has_layer(const posenc_contract *contract, int64_t layer)
@@ -188,7 +166,7 @@ static int32_t give_note(const posenc_contract *contract, const struct posenc_no
         answer.value = notes[index].value.text[0] ? notes[index].value.text : NULL;
         answer.text = notes[index].text.text;
     }
-    return give(contract, "note", note, &answer, sizeof answer, error);
+    return posenc_give(contract, "note", note, &answer, sizeof answer, error);
 }
 
 int32_t posenc_contract_get_assumed(const posenc_contract *contract, int32_t index,

@@ -3,7 +3,6 @@
 #include "family.h"
 #include "reader.h"
 
-#include <stdlib.h>
 
 /* Multimodal files keep the language model in a section of its own; the other sections are other
  * models, and their rope keys do not apply. */
@@ -89,7 +88,8 @@ static int check_switches(struct posenc_reader *reader)
 static int make_layers(struct posenc_reader *reader)
 {
     struct posenc_contract *contract = reader->contract;
-    contract->layers = calloc((size_t)contract->facts.num_layers, sizeof *contract->layers);
+    contract->layers =
+        posenc_own(contract, (size_t)contract->facts.num_layers * sizeof *contract->layers);
     if (!contract->layers) {
         reader->status = posenc_fail(reader->error, POSENC_ERROR_MEMORY, "no memory for %d layers",
                                      contract->facts.num_layers);
@@ -122,5 +122,6 @@ int posenc_read_hf(struct posenc_reader *reader)
     }
     trained_by_block(&reader->contract->facts, &reader->contract->sets[0], &block);
     reader->contract->facts.scheme = POSENC_SCHEME_ROPE;
+    reader->contract->facts.source = "config.json";
     return 0;
 }

@@ -9,7 +9,8 @@
 #include <jansson.h>
 #include <posenc/contract.h>
 
-enum { POSENC_MAX_SETS = 3, POSENC_MAX_ASSUMED = 24, POSENC_MAX_WARNINGS = 32 };
+/* A set for each kind of layer that can be rotated, two where the length chooses (LongRoPE). */
+enum { POSENC_MAX_SETS = 6, POSENC_MAX_ASSUMED = 24, POSENC_MAX_WARNINGS = 32 };
 
 /* Kinds of layers; the names of the first three are also keys of a nested rope block. */
 enum posenc_layer_kind {
@@ -35,14 +36,20 @@ struct posenc_note {
     posenc_error text;
 };
 
+enum { POSENC_EVERY_KIND = -1 }; /* posenc_set.layers: one set for all kinds of layers */
+
 struct posenc_set {
     const char *id;
     const char *rope_type;
-    posenc_rope_params params;
+    posenc_rope_params params; /* what it points to is owned by the contract (posenc_own) */
     int64_t original_max_position;
     double mscale_all_dim; /* as the file gives it; params hold it only where it makes the ratio */
     int32_t num_heads;
     int32_t num_kv_heads;
+    int32_t layers; /* enum posenc_layer_kind of those that use it, or POSENC_EVERY_KIND */
+    int32_t num_sections; /* position axes: pairs of each; 0 where there is one axis */
+    int32_t sections[4];
+    int32_t interleaved;
 };
 
 struct posenc_layer {
@@ -50,10 +57,17 @@ struct posenc_layer {
     uint8_t kind;
 };
 
+/* The structs of the other schemes have struct_size 0 where the model has none of it. */
 struct posenc_contract {
     posenc_contract_facts facts;
     struct posenc_set sets[POSENC_MAX_SETS];
-    struct posenc_layer *layers;
+    struct posenc_layer *layers; /* [facts.num_layers], by posenc_own as all that follows */
+    posenc_contract_alibi alibi;
+    posenc_contract_t5 t5;
+    posenc_contract_deberta deberta;
+    posenc_contract_learned learned;
+    posenc_contract_sinusoidal sinusoidal;
+    struct posenc_owned *owned;
     struct posenc_note assumed[POSENC_MAX_ASSUMED];
     struct posenc_note warnings[POSENC_MAX_WARNINGS];
 };
@@ -74,6 +88,18 @@ struct posenc_reader {
     posenc_error *error;
     int32_t status;
 };
+
+/* owned.c: zeroed memory that posenc_contract_free releases; NULL if there is none. */
+void *posenc_own(struct posenc_contract *contract, size_t size);
+void posenc_disown(struct posenc_contract *contract);
+
+/* owned.c: a contract without any fact (absent numbers are -1), or NULL. */
+struct posenc_contract *posenc_contract_new(void);
+
+/* owned.c: copies an answer of `size` bytes into a caller's struct; `name` is that of the argument.
+ * Refuses a NULL contract, a NULL struct and one that is too small. */
+int32_t posenc_give(const struct posenc_contract *contract, const char *name, void *to,
+                    const void *from, size_t size, posenc_error *error);
 
 /* json.c */
 
