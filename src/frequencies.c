@@ -15,6 +15,7 @@ static const double PI = 0x1.921fb54442d18p+1;
 /* What the pairs of a plan share. YARN: the range of the ramp. LLAMA3: low, high and L0, scaled. */
 typedef struct exact_context {
     const posenc_rope_params *params;
+    double factor; /* of the set */
     posenc_dd low;
     posenc_dd high;
     posenc_dd length;
@@ -23,6 +24,7 @@ typedef struct exact_context {
 /* The same for the float32 recipe, where bounds are doubles, as in Python. */
 typedef struct hf_context {
     const posenc_rope_params *params;
+    double factor; /* of the set */
     double low;
     double high;
 } hf_context;
@@ -54,7 +56,7 @@ static double quotient(posenc_dd w, double a, double b)
  */
 static double blend(const exact_context *context, posenc_dd w, posenc_dd part, posenc_dd rest)
 {
-    double s = context->params->factor;
+    double s = context->factor;
     s = s < 0x1p-600 ? 0x1p-600 : s > 0x1p600 ? 0x1p600 : s;
     posenc_dd sum = posenc_dd_add(posenc_dd_div(part, posenc_dd_from(s)), rest);
     return posenc_dd_mul(w, posenc_dd_div(sum, posenc_dd_add(part, rest))).hi;
@@ -81,13 +83,13 @@ static float none_hf(const hf_context *context, int32_t pair, float power)
 
 static double linear_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
-    return quotient(w, divisor_of(context->params, pair), context->params->factor);
+    return quotient(w, divisor_of(context->params, pair), context->factor);
 }
 
 static float linear_hf(const hf_context *context, int32_t pair, float power)
 {
     (void)pair;
-    return 1.0f / power / (float)context->params->factor;
+    return 1.0f / power / (float)context->factor;
 }
 
 /*
@@ -111,7 +113,7 @@ static double llama3_exact(const exact_context *context, int32_t pair, posenc_dd
     (void)pair;
     posenc_dd turns = posenc_dd_mul(w, context->length);
     if (posenc_dd_less(turns, context->low)) {
-        return quotient(w, context->params->factor, 1.0);
+        return quotient(w, context->factor, 1.0);
     }
     if (posenc_dd_less(context->high, turns)) {
         return w.hi;
@@ -135,7 +137,7 @@ static float llama3_hf(const hf_context *context, int32_t pair, float power)
 {
     (void)pair;
     const posenc_rope_params *p = context->params;
-    float factor = (float)p->factor, w = 1.0f / power;
+    float factor = (float)context->factor, w = 1.0f / power;
     float wavelength = 1.0f / w * (float)TWO_PI.hi;
     float scaled = wavelength > (float)context->low ? w / factor : w;
     if (wavelength < (float)context->high || wavelength > (float)context->low) {
@@ -184,7 +186,7 @@ static double yarn_exact(const exact_context *context, int32_t pair, posenc_dd w
         return w.hi;
     }
     if (sign * rest.hi <= 0.0) {
-        return quotient(w, context->params->factor, 1.0);
+        return quotient(w, context->factor, 1.0);
     }
     return blend(context, w, part, rest);
 }
@@ -213,7 +215,7 @@ static void yarn_hf_prepare(hf_context *context)
 static float yarn_hf(const hf_context *context, int32_t pair, float power)
 {
     float extrapolated = 1.0f / power;
-    float interpolated = 1.0f / ((float)context->params->factor * power);
+    float interpolated = 1.0f / ((float)context->factor * power);
     float ramp = ((float)pair - (float)context->low) / (float)(context->high - context->low);
     float mask = 1.0f - (ramp < 0.0f ? 0.0f : ramp > 1.0f ? 1.0f : ramp);
     return interpolated * (1.0f - mask) + extrapolated * mask;
@@ -237,20 +239,21 @@ static const scaling_rule RULES[] = {
                              yarn_attention},
 };
 
-void posenc_frequencies(const posenc_rope_params *params, double *inv_freq)
+void posenc_frequencies(const posenc_rope_params *params, int64_t length, int32_t set,
+                        int32_t first, int32_t count, double *inv_freq)
 {
-    int32_t pairs = params->rotary_dim / 2;
+    (void)length;
     if (params->frequency_source == POSENC_FREQUENCIES_INVERSE) {
-        memcpy(inv_freq, params->frequencies, (size_t)pairs * sizeof *inv_freq);
+        memcpy(inv_freq, params->frequencies + first, (size_t)count * sizeof *inv_freq);
         return;
     }
     const scaling_rule *rule = &RULES[params->scaling];
-    exact_context context = {.params = params};
+    exact_context context = {.params = params, .factor = posenc_linear_factor(params, set)};
     if (rule->exact_prepare) {
         rule->exact_prepare(&context);
     }
-    posenc_dd root = posenc_dd_inverse_root(params->base, pairs);
-    for (int32_t i = 0; i < pairs; i++) {
+    posenc_dd root = posenc_dd_inverse_root(params->base, params->rotary_dim / 2);
+    for (int32_t i = first; i < first + count; i++) {
         posenc_dd w = posenc_dd_power(root, i);
         /*
          * Where base is a power of two, w may be an exact double with a rest of rounding errors,
@@ -259,33 +262,35 @@ void posenc_frequencies(const posenc_rope_params *params, double *inv_freq)
         if (w.lo < 0x1p-88 * w.hi && w.lo > -0x1p-88 * w.hi) {
             w.lo = 0.0;
         }
-        inv_freq[i] = rule->exact(&context, i, w);
+        inv_freq[i - first] = rule->exact(&context, i, w);
     }
 }
 
-void posenc_frequencies_hf_f32(const posenc_rope_params *params, float *inv_freq)
+void posenc_frequencies_f32(const posenc_rope_params *params, int64_t length, int32_t set,
+                            int32_t first, int32_t count, float *inv_freq)
 {
-    int32_t pairs = params->rotary_dim / 2;
+    (void)length;
     const scaling_rule *rule = &RULES[params->scaling];
-    hf_context context = {.params = params};
+    hf_context context = {.params = params, .factor = posenc_linear_factor(params, set)};
     if (rule->hf_prepare) {
         rule->hf_prepare(&context);
     }
     posenc_dd log_base = posenc_dd_log((double)(float)params->base);
-    for (int32_t i = 0; i < pairs; i++) {
+    for (int32_t i = first; i < first + count; i++) {
         if (params->frequency_source == POSENC_FREQUENCIES_INVERSE) {
-            inv_freq[i] = (float)params->frequencies[i];
+            inv_freq[i - first] = (float)params->frequencies[i];
             continue;
         }
         float exponent = (float)(2 * i) / (float)params->rotary_dim;
         posenc_dd log = posenc_dd_mul(log_base, posenc_dd_from((double)exponent));
         float power = posenc_dd_round_float(posenc_dd_exp(log));
-        inv_freq[i] = rule->hf(&context, i, (float)divisor_of(params, i) * power);
+        inv_freq[i - first] = rule->hf(&context, i, (float)divisor_of(params, i) * power);
     }
 }
 
-double posenc_attention_factor(const posenc_rope_params *params)
+double posenc_attention_factor(const posenc_rope_params *params, int64_t length)
 {
+    (void)length;
     const scaling_rule *rule = &RULES[params->scaling];
     if (params->attention_factor != 0.0 || !rule->attention) {
         return params->attention_factor != 0.0 ? params->attention_factor : 1.0;

@@ -6,20 +6,45 @@
 #include "positions.h"
 #include "rows.h"
 
-/* How rows come about. */
-enum { POSENC_ROWS_EXACT, POSENC_ROWS_HF_F32, POSENC_ROWS_TABLE };
+/* How rows come about. VLLM has HF_F32's operations, by frequencies of its own. */
+enum {
+    POSENC_ROWS_EXACT,
+    POSENC_ROWS_XPOS,
+    POSENC_ROWS_HF_F32,
+    POSENC_ROWS_GGML,
+    POSENC_ROWS_TABLE
+};
+
+/* What one set of frequencies is to rows. */
+struct posenc_frequency_set {
+    double *inv_freq;                /* [pairs], NULL for tables */
+    float *inv_freq_f32;             /* [pairs], HF_F32 */
+    struct posenc_row_block *blocks; /* [ceil(pairs / 16)], EXACT and XPOS */
+    double attention_factor;
+    float position_divisor; /* HF_F32: float32 positions are divided by it; 1 but for VLLM LINEAR */
+};
 
 struct posenc_plan {
     const struct posenc_kernels *kernels;
     int32_t layout, head_dim, rotary_dim, rotary_offset, pairs;
-    int32_t rows_by;   /* POSENC_ROWS_* */
-    int32_t row_dtype; /* HF_F32: what the values are rounded to */
-    double attention_factor;
-    struct posenc_range range;       /* of positions */
-    double *inv_freq;                /* [pairs], NULL for tables */
-    float *inv_freq_f32;             /* [pairs], HF_F32 */
-    struct posenc_row_block *blocks; /* [ceil(pairs / 16)], EXACT */
-    const float *cos_table, *sin_table;
+    int32_t rows_by;           /* POSENC_ROWS_* */
+    int32_t row_dtype;         /* what the values of a recipe are rounded to; never 0 */
+    struct posenc_range range; /* of positions */
+    posenc_rope_params params; /* as checked; its pointers are to the plan's own copies, but for
+                                  the tables */
+    int32_t axes;
+    const int32_t *axis_of_pair; /* [pairs], NULL where all are 0 */
+    /*
+     * LINEAR with several factors: one set for each. Where `depends_on_length` (the caller gives
+     * the length with each call): LONGROPE has sets 0 for lengths <= L0 and 1 for longer ones;
+     * DYNAMIC_NTK set 0 for lengths <= L0, longer ones take posenc_frequencies. Otherwise one.
+     */
+    int32_t num_sets;
+    struct posenc_frequency_set *sets;
+    int depends_on_length;
 };
+
+/* Checks every field of params that were completed by their defaults. */
+int32_t posenc_rope_params_check(const posenc_rope_params *params, posenc_error *error);
 
 #endif

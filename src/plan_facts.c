@@ -3,6 +3,37 @@
 #include "error.h"
 #include "plan.h"
 
+int32_t posenc_plan_pairs(const posenc_plan *plan)
+{
+    return plan ? plan->pairs : 0;
+}
+
+double posenc_plan_attention_factor(const posenc_plan *plan)
+{
+    return plan ? plan->sets[0].attention_factor : 0;
+}
+
+int32_t posenc_plan_isa(const posenc_plan *plan)
+{
+    return plan ? plan->kernels->isa : 0;
+}
+
+int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_freq, size_t count,
+                             posenc_error *error)
+{
+    if (!plan || !inv_freq)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
+                           plan ? "inv_freq" : "plan");
+    if (count != (size_t)plan->pairs)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "count is %d: must be r/2 (%d)",
+                           count > INT64_MAX ? INT64_MAX : (int64_t)count, (int64_t)plan->pairs);
+    if (plan->rows_by == POSENC_ROWS_TABLE)
+        return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
+                           "plan was made from tables: it has no frequencies");
+    memcpy(inv_freq, plan->sets[0].inv_freq, count * sizeof(double));
+    return POSENC_OK;
+}
+
 int32_t posenc_plan_inv_freq_at(const posenc_plan *plan, int64_t length, int32_t set,
                               double *inv_freq, size_t count, double *attention_factor,
                               posenc_error *error)

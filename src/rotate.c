@@ -154,7 +154,7 @@ static void rotate_pairs(struct work *work, const struct stretch *w)
 static void prepare_row(const struct work *work, const float *cos, const float *sin, size_t count,
                         float *new_cos, float *new_sin)
 {
-    double a = work->plan->attention_factor;
+    double a = work->plan->sets->attention_factor;
     double scale = work->direction == POSENC_INVERSE ? 1 / (a * a) : 1;
     for (size_t i = 0; i < count; i++) {
         new_cos[i] = (float)((double)cos[i] * scale);

@@ -35,10 +35,10 @@ static void fill_exact(const posenc_plan *plan, const posenc_positions *position
 {
     uint8_t steps[RUN];
     struct posenc_rows_job job = {
-        .blocks = plan->blocks + to->first / POSENC_ROW_BLOCK,
+        .blocks = plan->sets->blocks + to->first / POSENC_ROW_BLOCK,
         .steps = steps,
         .pairs = to->count,
-        .factor = plan->attention_factor,
+        .factor = plan->sets->attention_factor,
         .stride = to->stride,
     };
     for (size_t t = 0; t < tokens; t += job.count) {
@@ -69,9 +69,10 @@ static float round_to(float x, int32_t dtype)
 /* The angle is a float here and not a count of turns, so its own turns are taken. */
 static void fill_hf_f32(const posenc_plan *plan, int64_t position, const struct target *to)
 {
-    float p = (float)(position < 0 ? -position : position), factor = (float)plan->attention_factor;
+    float p = (float)(position < 0 ? -position : position);
+    float factor = (float)plan->sets->attention_factor;
     for (size_t i = 0; i < to->count; i++) {
-        float angle = p * plan->inv_freq_f32[to->first + i];
+        float angle = p * plan->sets->inv_freq_f32[to->first + i];
         double s = (double)angle, c = 1;
         /* Smaller angles leave too few of the 96 places, and their sine x - x^3/6 rounds to x. */
         if (angle >= 0x1p-13f)
@@ -85,8 +86,8 @@ static void fill_hf_f32(const posenc_plan *plan, int64_t position, const struct 
 static void fill_table(const posenc_plan *plan, int64_t position, const struct target *to)
 {
     size_t at = (size_t)position * (size_t)plan->pairs + to->first;
-    memcpy(to->cos, plan->cos_table + at, to->count * sizeof(float));
-    memcpy(to->sin, plan->sin_table + at, to->count * sizeof(float));
+    memcpy(to->cos, plan->params.cos_table + at, to->count * sizeof(float));
+    memcpy(to->sin, plan->params.sin_table + at, to->count * sizeof(float));
 }
 
 void posenc_rows_fill(const posenc_plan *plan, const posenc_positions *positions, int64_t batch,

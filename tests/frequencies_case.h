@@ -28,6 +28,17 @@ static inline posenc_rope_params parameters(int32_t scaling, double base, int32_
                                 .truncate = 1};
 }
 
+/* Every pair of set 0, without a length. */
+static inline void all_frequencies(const posenc_rope_params *p, double *inv_freq)
+{
+    posenc_frequencies(p, 0, 0, 0, p->rotary_dim / 2, inv_freq);
+}
+
+static inline void all_frequencies_f32(const posenc_rope_params *p, float *inv_freq)
+{
+    posenc_frequencies_f32(p, 0, 0, 0, p->rotary_dim / 2, inv_freq);
+}
+
 static inline double spacing(double x)
 {
     return nextafter(x, INFINITY) - x;

@@ -94,7 +94,7 @@ static truth (*const TRUTHS[])(const posenc_rope_params *, int32_t) = {rope_trut
 static void check_all_pairs(const posenc_rope_params *p, long *total, long *undecided)
 {
     double got[MOST_PAIRS];
-    posenc_frequencies(p, got);
+    all_frequencies(p, got);
     for (int32_t i = 0; i < p->rotary_dim / 2; i++) {
         truth t = TRUTHS[p->scaling](p, i);
         long double half = 0.5L * (long double)spacing((double)t.value);
@@ -148,11 +148,11 @@ static void check_exact_quotient(size_t n, double s)
     }
     posenc_rope_params p = parameters(POSENC_SCALING_LINEAR, EXACT[n].base, EXACT[n].r);
     p.factor = s;
-    posenc_frequencies(&p, got);
+    all_frequencies(&p, got);
     p.scaling = POSENC_SCALING_NONE;
     p.frequency_source = POSENC_FREQUENCIES_DIVISORS;
     p.frequencies = divisors;
-    posenc_frequencies(&p, divided);
+    all_frequencies(&p, divided);
     double expected = ldexp(1.0, EXACT[n].exponent) / s;
     if (got[EXACT[n].pair] != expected || divided[EXACT[n].pair] != expected) {
         fail_msg("2^%d / %a: %a and %a", EXACT[n].exponent, s, got[EXACT[n].pair],
@@ -184,10 +184,10 @@ static void inverse_copies_and_divisors_go_before_the_factor(void **state)
     posenc_rope_params p = parameters(POSENC_SCALING_NONE, 256.0, 8);
     p.frequency_source = POSENC_FREQUENCIES_INVERSE;
     p.frequencies = given;
-    posenc_frequencies(&p, got);
+    all_frequencies(&p, got);
     assert_memory_equal(got, given, sizeof got);
     float rounded[4];
-    posenc_frequencies_hf_f32(&p, rounded);
+    all_frequencies_f32(&p, rounded);
     assert_true(rounded[2] == 3.0f && rounded[3] == 0.0f);
 
     double divisors[4] = {1.0, 2.0, 5.0, 3.0};
@@ -197,8 +197,8 @@ static void inverse_copies_and_divisors_go_before_the_factor(void **state)
     p.factor = 7.0;
     static const long double EXPECTED[4] = {1.0L / 7.0L, 0.125L / 7.0L, 1.0L / 560.0L,
                                             1.0L / 1344.0L};
-    posenc_frequencies(&p, got);
-    posenc_frequencies_hf_f32(&p, rounded);
+    all_frequencies(&p, got);
+    all_frequencies_f32(&p, rounded);
     for (int i = 0; i < 4; i++) {
         assert_true(got[i] == (double)EXPECTED[i]);
         assert_true(rounded[i] == 1.0f / ((float)divisors[i] * ldexpf(1.0f, 2 * i)) / 7.0f);
@@ -212,19 +212,19 @@ static void yarn_ranges_outside_the_pairs(void **state)
     double got[32], plain[32];
     posenc_rope_params p = parameters(POSENC_SCALING_YARN, 1e4, 64);
     posenc_rope_params n = parameters(POSENC_SCALING_NONE, 1e4, 64);
-    posenc_frequencies(&n, plain);
+    all_frequencies(&n, plain);
     p.original_max_position = 1.0;
-    posenc_frequencies(&p, got);
+    all_frequencies(&p, got);
     assert_memory_equal(got, plain, sizeof got);
     p.original_max_position = 1e300;
-    posenc_frequencies(&p, got);
+    all_frequencies(&p, got);
     for (int i = 0; i < 32; i++) {
         assert_true(got[i] == plain[i] / 8.0);
     }
     p.original_max_position = 8192.0;
     p.beta_slow = p.beta_fast;
     p.truncate = 0;
-    posenc_frequencies(&p, got);
+    all_frequencies(&p, got);
     long double edge = yarn_pair(&p, p.beta_fast);
     for (int i = 0; i < 32; i++) {
         assert_true(got[i] == (i < edge ? plain[i] : plain[i] / 8.0));
@@ -240,10 +240,10 @@ static void llama3_with_an_empty_range_is_a_step(void **state)
     posenc_rope_params n = parameters(POSENC_SCALING_NONE, 5e5, 128);
     posenc_rope_params p = parameters(POSENC_SCALING_LLAMA3, 5e5, 128);
     p.high_freq_factor = p.low_freq_factor;
-    posenc_frequencies(&n, plain);
-    posenc_frequencies(&p, got);
-    posenc_frequencies_hf_f32(&n, plain_f32);
-    posenc_frequencies_hf_f32(&p, got_f32);
+    all_frequencies(&n, plain);
+    all_frequencies(&p, got);
+    all_frequencies_f32(&n, plain_f32);
+    all_frequencies_f32(&p, got_f32);
     for (int i = 0; i < 64; i++) {
         int kept = 6.283185307179586 / plain[i] < 8192.0;
         assert_true(got[i] == (kept ? plain[i] : plain[i] / 8.0));
@@ -252,7 +252,7 @@ static void llama3_with_an_empty_range_is_a_step(void **state)
     n.scaling = POSENC_SCALING_LLAMA3;
     n.low_freq_factor = n.high_freq_factor = 1.0;
     n.original_max_position = (double)(6.2831855f);
-    posenc_frequencies_hf_f32(&n, got_f32);
+    all_frequencies_f32(&n, got_f32);
     assert_true(got_f32[0] == 0.125f);
 }
 
@@ -263,7 +263,7 @@ static void extreme_parameters_never_give_nan(void **state)
     static const double EXTREMES[] = {DBL_TRUE_MIN, DBL_MIN, 1e-290, 1e-160, 1.0, 1e160, DBL_MAX};
     double got[32], plain[32];
     posenc_rope_params n = parameters(POSENC_SCALING_NONE, 1e4, 64);
-    posenc_frequencies(&n, plain);
+    all_frequencies(&n, plain);
     for (size_t k = 0; k < 7 * 7 * 7 * 7; k++) {
         int32_t scaling = k % 2 ? POSENC_SCALING_YARN : POSENC_SCALING_LLAMA3;
         posenc_rope_params p = parameters(scaling, 1e4, 64);
@@ -275,7 +275,7 @@ static void extreme_parameters_never_give_nan(void **state)
             continue;
         }
         p.truncate = (int32_t)(k / 2 % 2);
-        posenc_frequencies(&p, got);
+        all_frequencies(&p, got);
         for (int i = 0; i < 32; i++) {
             double scaled = plain[i] / p.factor;
             double low = scaled < plain[i] ? scaled : plain[i];
@@ -314,10 +314,10 @@ static void hf_powers_are_correctly_rounded(void **state)
         for (size_t r = 0; r < COUNT(WIDTHS); r++) {
             float got[MOST_PAIRS], scaled[MOST_PAIRS];
             posenc_rope_params p = parameters(POSENC_SCALING_NONE, BASES[b], WIDTHS[r]);
-            posenc_frequencies_hf_f32(&p, got);
+            all_frequencies_f32(&p, got);
             p.scaling = POSENC_SCALING_LINEAR;
             p.factor = 3.7;
-            posenc_frequencies_hf_f32(&p, scaled);
+            all_frequencies_f32(&p, scaled);
             for (int32_t i = 0; i < WIDTHS[r] / 2; i++) {
                 float exponent = (float)(2 * i) / (float)WIDTHS[r];
                 float power = (float)powl((long double)(float)BASES[b], (long double)exponent);
@@ -334,9 +334,9 @@ static void attention_factor_is_given_or_by_rule(void **state)
     for (int32_t scaling = 0; scaling < 4; scaling++) {
         posenc_rope_params p = parameters(scaling, 1e4, 64);
         double by_rule = scaling == POSENC_SCALING_YARN ? 1.2079441541679836 : 1.0;
-        assert_true(posenc_attention_factor(&p) == by_rule);
+        assert_true(posenc_attention_factor(&p, 0) == by_rule);
         p.attention_factor = 0.75;
-        assert_true(posenc_attention_factor(&p) == 0.75);
+        assert_true(posenc_attention_factor(&p, 0) == 0.75);
     }
 }
 
@@ -362,13 +362,13 @@ static void all_machines_reach_one_hash(void **state)
                 p.original_max_position = r % 2 ? 1e5 : 8192.0;
                 p.mscale = 0.9;
                 p.mscale_all_dim = BASES[b];
-                posenc_frequencies(&p, exact);
-                posenc_frequencies_hf_f32(&p, f32);
+                all_frequencies(&p, exact);
+                all_frequencies_f32(&p, f32);
                 for (int32_t i = 0; i < WIDTHS[r] / 2; i++) {
                     mix(&hash, posenc_bits64(exact[i]));
                     mix(&hash, posenc_bits32(f32[i]));
                 }
-                mix(&hash, posenc_bits64(posenc_attention_factor(&p)));
+                mix(&hash, posenc_bits64(posenc_attention_factor(&p, 0)));
                 mix(&hash, posenc_bits64(posenc_dd_power(posenc_dd_log(BASES[b]), 3).lo));
             }
         }

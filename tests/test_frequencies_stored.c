@@ -59,7 +59,7 @@ static void check_decimal(reader *in, double got)
 static void check_inv_freq(reader *in)
 {
     double got[MOST_PAIRS];
-    posenc_frequencies(&in->params, got);
+    all_frequencies(&in->params, got);
     assert_int_equal((int32_t)next_number(in), in->params.rotary_dim / 2);
     for (int32_t i = 0; i < in->params.rotary_dim / 2; i++, in->exact++) {
         check_decimal(in, got[i]);
@@ -70,7 +70,7 @@ static void check_inv_freq(reader *in)
 static void check_inv_freq_f32(reader *in)
 {
     float got[MOST_PAIRS];
-    posenc_frequencies_hf_f32(&in->params, got);
+    all_frequencies_f32(&in->params, got);
     assert_int_equal((int32_t)next_number(in), in->params.rotary_dim / 2);
     for (int32_t i = 0; i < in->params.rotary_dim / 2; i++, in->f32++) {
         int32_t expected = (int32_t)posenc_bits32((float)next_number(in));
@@ -85,7 +85,7 @@ static void check_inv_freq_f32(reader *in)
 static void check_pair(reader *in)
 {
     double got[MOST_PAIRS];
-    posenc_frequencies(&in->params, got);
+    all_frequencies(&in->params, got);
     int32_t pair = (int32_t)next_number(in);
     double expected = next_number(in);
     if (got[pair] != expected) {
@@ -103,7 +103,7 @@ static void check_file(reader *in, const char *path)
         if (strcmp(keyword, "set") == 0) {
             read_set(in);
         } else if (strcmp(keyword, "attention") == 0) {
-            check_decimal(in, posenc_attention_factor(&in->params));
+            check_decimal(in, posenc_attention_factor(&in->params, 0));
             in->attention++;
         } else if (strcmp(keyword, "inv_freq") == 0) {
             check_inv_freq(in);
@@ -164,7 +164,7 @@ static void published_examples_are_met(void **state)
         p.factor = EXAMPLES[i].factor;
         p.original_max_position = EXAMPLES[i].length;
         p.truncate = EXAMPLES[i].truncate;
-        posenc_frequencies(&p, got);
+        all_frequencies(&p, got);
         assert_true(fabs(got[EXAMPLES[i].pair] - expected) <= 6e-10 * expected);
     }
 }

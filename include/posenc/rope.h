@@ -130,7 +130,7 @@ typedef struct posenc_rope_params {
     double short_attention;        /* LONGROPE: the factor of one set ("short_mscale"); 0 = that */
     double long_attention;         /* of both */
     const double *factors;         /* LINEAR: several in one plan (posenc_positions.sets), */
-    int32_t num_factors;           /* copied; NULL and 0: `factor` alone */
+    int32_t num_factors;           /* <= 65536, copied; NULL and 0: `factor` alone */
     int32_t axes;                  /* position axes, 1..4; 0 = 1 */
     const int32_t *axis_of_pair;   /* [r/2] 0..axes-1, copied; NULL = all 0. See builders.h */
     double mixed_exponent;         /* NTK_MIXED: B, 0..16; no default */
