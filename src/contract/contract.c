@@ -39,8 +39,17 @@ int32_t posenc_contract_parse(posenc_contract **contract, const char *json, size
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "json is NULL: must be given");
     }
     int saved = errno;
-    int32_t status = read_json(contract, json, length, error);
+    posenc_contract *made = NULL;
+    int32_t status = read_json(&made, json, length, error);
+    if (status == POSENC_OK) {
+        status = posenc_contract_settle(made, error);
+    }
     errno = saved;
+    if (status == POSENC_OK) {
+        *contract = made;
+    } else {
+        posenc_contract_free(made);
+    }
     return status;
 }
 

@@ -50,6 +50,8 @@ struct posenc_set {
     int32_t num_sections; /* position axes: pairs of each; 0 where there is one axis */
     int32_t sections[4];
     int32_t interleaved;
+    double attention_factor; /* in force; by posenc_contract_settle, as the next */
+    uint8_t fingerprint[16]; /* of a plan made of params */
 };
 
 struct posenc_layer {
@@ -179,5 +181,8 @@ int posenc_read_set(struct posenc_reader *reader, const struct posenc_node *bloc
 int posenc_read_layer_kinds(struct posenc_reader *reader);
 int posenc_read_layer_sets(struct posenc_reader *reader);
 int posenc_read_window(struct posenc_reader *reader);
+
+/* compare.c: after all sets are complete, what their plans make of them. */
+int32_t posenc_contract_settle(struct posenc_contract *contract, posenc_error *error);
 
 #endif
