@@ -14,9 +14,11 @@ const struct tool_option model_options[] = {
     {ROPE, "rope", "WIDTH[,KEY=VALUE..]",
      "instead of a model: rotate WIDTH channels;\n"
      "base=10000, layout=split_half|adjacent, head=, offset=,\n"
-     "scaling=linear|llama3|yarn with factor=, original=,\n"
-     "low=, high=, beta_fast=, beta_slow=, mscale=,\n"
-     "mscale_all_dim=, truncate=0|1, attention_factor="},
+     "scaling=linear|llama3|yarn|ntk|ntk_scaled|ntk_mixed|\n"
+     "dynamic|proportional with factor=, original=, low=,\n"
+     "high=, beta_fast=, beta_slow=, mscale=,\n"
+     "mscale_all_dim=, truncate=0|1, attention_factor=,\n"
+     "blend=linear|geometric, slope=, exponent=, rotating="},
     {SET, "set", "ID", "the frequency set ID, as 'posenc inspect' lists them"},
     {LAYER, "layer", "N", "the frequency set of layer N"},
     {LENGTH, "length", "N", "the frequency set for N tokens, if length decides"},
@@ -108,27 +110,46 @@ static const char *set_id(const struct model *model, int32_t index)
     return posenc_contract_get_set(model->contract, index, &set, NULL) ? "?" : set.id;
 }
 
-/* "global, local": the ids for a refusal. */
-static void list_ids(const struct model *model, char *text, size_t size)
+/* "global, local": the ids for a refusal, those marked in `candidates` alone. */
+static void list_ids(const struct model *model, uint32_t candidates, char *text, size_t size)
 {
     size_t used = 0;
     *text = 0;
     for (int32_t i = 0; i < model->facts.num_sets && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", set_id(model, i));
+        if (candidates >> i & 1)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     set_id(model, i));
 }
 
-static int pick_by_id(const struct model *model, const char *id, int32_t *index)
+static posenc_rope_params set_params(const struct model *model, int32_t index)
 {
-    char ids[256];
-    for (*index = 0; *index < model->facts.num_sets; ++*index)
-        if (strcmp(set_id(model, *index), id) == 0)
-            return TOOL_OK;
-    list_ids(model, ids, sizeof ids);
-    return tool_fail(TOOL_REFUSED, "%s: --set is %s: must be one of %s", model->name, id, ids);
+    posenc_rope_params params;
+    posenc_rope_params_init(&params);
+    posenc_contract_plan_params(model->contract, index, &params, NULL);
+    return params;
 }
 
-/* -1 in *index for a layer that is not rotated. */
-static int pick_by_layer(const struct model *model, int64_t layer, int32_t *index)
+/* LongRoPE: which of its two sets a running length selects; other sets hold for every length. */
+static int holds_at(const posenc_rope_params *params, int64_t length)
+{
+    if (params->scaling != POSENC_SCALING_LONGROPE || params->length < 1 || length < 1)
+        return 1;
+    double limit = params->original_max_position;
+    return ((double)length <= limit) == ((double)params->length <= limit);
+}
+
+/* Where length decides, the two sets of a layer follow one another and differ in nothing else. */
+static int is_of_layer(const struct model *model, int32_t index, int32_t first)
+{
+    if (index == first)
+        return 1;
+    posenc_rope_params a = set_params(model, index), b = set_params(model, first);
+    return index == first + 1 && a.scaling == POSENC_SCALING_LONGROPE && a.length > b.length &&
+           b.length > 0 && b.scaling == a.scaling;
+}
+
+/* The set of a layer; -1 for one that is not rotated. */
+static int set_of_layer(const struct model *model, int64_t layer, int32_t *index)
 {
     *index = posenc_contract_layer_set(model->contract, layer);
     if (*index >= 0 || *index == POSENC_LAYER_NOT_ROTATED)
@@ -140,30 +161,101 @@ static int pick_by_layer(const struct model *model, int64_t layer, int32_t *inde
                      (long long)layer, (long long)model->facts.num_layers);
 }
 
-static int pick(const struct model *model, const struct model_choice *choice, int32_t *index)
+/* Of "dynamic@4096" or "global-dynamic@4096", as inspect lists a set that grows: its length, and
+ * the id of the set itself. Any other id is left as it is. */
+static int64_t split_length(const char *id, char *name, size_t size)
 {
+    static const char mark[] = "dynamic@";
+    const char *at = strstr(id, mark);
+    int64_t length = -1;
+    snprintf(name, size, "%s", id);
+    if (!at || !tool_integer(at + sizeof mark - 1, 1, INT64_C(1) << 31, &length))
+        return -1;
+    if (at == id)
+        snprintf(name, size, "main");
+    else if (at[-1] == '-' && (size_t)(at - id) < size)
+        name[at - id - 1] = '\0';
+    return length;
+}
+
+/* Sets that agree with --set, --layer and --length, as bits. */
+static int find_candidates(const struct model *model, const struct model_choice *choice,
+                           const char *name, int32_t of_layer, uint32_t *candidates)
+{
+    char ids[256];
+    uint32_t named = 0;
+    *candidates = 0;
+    for (int32_t i = 0; i < model->facts.num_sets; i++) {
+        posenc_rope_params params = set_params(model, i);
+        if (name && strcmp(set_id(model, i), name) != 0)
+            continue;
+        named |= 1u << i;
+        if (of_layer < 0 || is_of_layer(model, i, of_layer))
+            *candidates |= (uint32_t)holds_at(&params, choice->length) << i;
+    }
+    if (*candidates)
+        return TOOL_OK;
+    list_ids(model, UINT32_MAX, ids, sizeof ids);
+    if (!named)
+        return tool_fail(TOOL_REFUSED, "%s: --set is %s: must be one of %s", model->name,
+                         choice->set, ids);
+    if (of_layer >= 0 && choice->length < 1)
+        return tool_fail(TOOL_REFUSED, "%s: --set is %s, but layer %lld uses %s", model->name,
+                         choice->set, (long long)choice->layer, set_id(model, of_layer));
+    return tool_fail(TOOL_REFUSED, "%s: --set is %s, but length %lld uses another", model->name,
+                     choice->set ? choice->set : ids, (long long)choice->length);
+}
+
+/* -1 in *index for a layer that is not rotated; `length` is that of the choice, or -1. */
+static int pick(const struct model *model, const struct model_choice *choice, int32_t *index,
+                int64_t *length)
+{
+    char ids[256], name[64];
+    uint32_t candidates;
+    int32_t of_layer = -1;
+    *length = choice->length;
     if (model->facts.num_sets < 1)
         return tool_fail(TOOL_REFUSED, "%s: the model has no rotary frequency set", model->name);
-    if (choice->set) {
-        int32_t by_layer = -1;
-        int code = pick_by_id(model, choice->set, index);
-        if (!code && choice->layer >= 0)
-            code = pick_by_layer(model, choice->layer, &by_layer);
-        if (!code && choice->layer >= 0 && by_layer != *index)
-            return tool_fail(TOOL_REFUSED, "%s: --set is %s, but layer %lld uses %s", model->name,
-                             choice->set, (long long)choice->layer,
-                             by_layer < 0 ? "no rotation" : set_id(model, by_layer));
+    int code = choice->layer >= 0 ? set_of_layer(model, choice->layer, &of_layer) : TOOL_OK;
+    if (code)
         return code;
-    }
-    if (choice->layer >= 0)
-        return pick_by_layer(model, choice->layer, index);
-    *index = 0;
-    if (model->facts.num_sets == 1)
+    *index = -1;
+    if (choice->layer >= 0 && of_layer < 0) {
+        if (choice->set)
+            return tool_fail(TOOL_REFUSED, "%s: --set is %s, but layer %lld uses no rotation",
+                             model->name, choice->set, (long long)choice->layer);
         return TOOL_OK;
-    char ids[256];
-    list_ids(model, ids, sizeof ids);
-    return tool_fail(TOOL_REFUSED, "%s: has the frequency sets %s: choose with --set or --layer",
+    }
+    int64_t in_name = choice->set ? split_length(choice->set, name, sizeof name) : -1;
+    if (in_name > 0 && *length > 0 && *length != in_name)
+        return tool_fail(TOOL_REFUSED, "%s: --set is %s, but --length is %lld", model->name,
+                         choice->set, (long long)*length);
+    *length = in_name > 0 ? in_name : *length;
+    code = find_candidates(model, choice, choice->set ? name : NULL, of_layer, &candidates);
+    if (code)
+        return code;
+    for (*index = 0; !(candidates >> *index & 1);)
+        ++*index;
+    if (candidates == 1u << *index)
+        return TOOL_OK;
+    list_ids(model, candidates, ids, sizeof ids);
+    return tool_fail(TOOL_REFUSED,
+                     "%s: has the frequency sets %s: choose with --set, --layer or --length",
                      model->name, ids);
+}
+
+/* A base that grows needs the length; a set of the two of LongRoPE has it fixed. */
+static int settle_length(const struct model *model, struct model_set *set, int64_t length)
+{
+    if (set->params.scaling != POSENC_SCALING_DYNAMIC_NTK)
+        return TOOL_OK;
+    if (length < 1)
+        return tool_fail(TOOL_REFUSED,
+                         "%s: the frequencies of set %s grow with the running length: choose "
+                         "with --length",
+                         model->name, set->id);
+    set->params.length = length;
+    return TOOL_OK;
 }
 
 static int choose_direct(struct model *model, struct model_set *set,
@@ -171,13 +263,14 @@ static int choose_direct(struct model *model, struct model_set *set,
 {
     if (choice->model)
         return tool_wrong_usage("--model and --rope exclude each other");
-    if (choice->set || choice->layer >= 0 || choice->length >= 0 || choice->limit)
-        return tool_wrong_usage("--set, --layer, --length and --limit need --model");
+    if (choice->set || choice->layer >= 0 || choice->limit)
+        return tool_wrong_usage("--set, --layer and --limit need --model");
     model->name = "--rope";
     set->id = "--rope";
     set->max_position = -1;
     set->rotated = 1;
-    return model_parse_rope(&set->params, choice->rope);
+    int code = model_parse_rope(&set->params, choice->rope);
+    return code ? code : settle_length(model, set, choice->length);
 }
 
 int model_choose(struct model *model, struct model_set *set, const struct model_choice *choice)
@@ -192,15 +285,18 @@ int model_choose(struct model *model, struct model_set *set, const struct model_
     if (code)
         return code;
     int32_t index = 0;
-    code = pick(model, choice, &index);
+    int64_t length = -1;
+    code = pick(model, choice, &index, &length);
     set->max_position = model->facts.max_position;
     set->rotated = index >= 0;
-    set->id = index >= 0 ? set_id(model, index) : "none";
+    set->id = !code && index >= 0 ? set_id(model, index) : "none";
     posenc_error error = {0, ""};
     posenc_rope_params_init(&set->params);
     if (!code && index >= 0 &&
         posenc_contract_plan_params(model->contract, index, &set->params, &error))
         code = tool_fail_library(model->name, &error);
+    if (!code && index >= 0)
+        code = settle_length(model, set, length);
     if (!code && choice->limit && set->max_position < 1)
         code =
             tool_fail(TOOL_REFUSED, "%s: --limit: the model states no trained limit", model->name);

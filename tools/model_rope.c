@@ -22,18 +22,34 @@ static const struct {
     {"mscale", offsetof(posenc_rope_params, mscale), 0},
     {"mscale_all_dim", offsetof(posenc_rope_params, mscale_all_dim), 0},
     {"attention_factor", offsetof(posenc_rope_params, attention_factor), 0},
+    {"slope", offsetof(posenc_rope_params, magnitude_slope), 0},
+    {"exponent", offsetof(posenc_rope_params, mixed_exponent), 0},
+    {"rotating", 0, offsetof(posenc_rope_params, rotating_pairs)},
     {"truncate", 0, offsetof(posenc_rope_params, truncate)},
     {"head", 0, offsetof(posenc_rope_params, head_dim)},
     {"offset", 0, offsetof(posenc_rope_params, rotary_offset)},
 };
 
+/* Keys whose value is a word. */
 static const struct {
     const char *key, *name;
+    size_t field;
     int32_t value;
 } words[] = {
-    {"layout", "adjacent", POSENC_ADJACENT},      {"layout", "split_half", POSENC_SPLIT_HALF},
-    {"scaling", "none", POSENC_SCALING_NONE},     {"scaling", "linear", POSENC_SCALING_LINEAR},
-    {"scaling", "llama3", POSENC_SCALING_LLAMA3}, {"scaling", "yarn", POSENC_SCALING_YARN},
+    {"layout", "adjacent", offsetof(posenc_rope_params, layout), POSENC_ADJACENT},
+    {"layout", "split_half", offsetof(posenc_rope_params, layout), POSENC_SPLIT_HALF},
+    {"blend", "linear", offsetof(posenc_rope_params, yarn_blend), POSENC_YARN_LINEAR},
+    {"blend", "geometric", offsetof(posenc_rope_params, yarn_blend), POSENC_YARN_GEOMETRIC},
+    {"scaling", "none", offsetof(posenc_rope_params, scaling), POSENC_SCALING_NONE},
+    {"scaling", "linear", offsetof(posenc_rope_params, scaling), POSENC_SCALING_LINEAR},
+    {"scaling", "llama3", offsetof(posenc_rope_params, scaling), POSENC_SCALING_LLAMA3},
+    {"scaling", "yarn", offsetof(posenc_rope_params, scaling), POSENC_SCALING_YARN},
+    {"scaling", "ntk", offsetof(posenc_rope_params, scaling), POSENC_SCALING_NTK},
+    {"scaling", "ntk_scaled", offsetof(posenc_rope_params, scaling), POSENC_SCALING_NTK_SCALED},
+    {"scaling", "ntk_mixed", offsetof(posenc_rope_params, scaling), POSENC_SCALING_NTK_MIXED},
+    {"scaling", "dynamic", offsetof(posenc_rope_params, scaling), POSENC_SCALING_DYNAMIC_NTK},
+    {"scaling", "proportional", offsetof(posenc_rope_params, scaling),
+     POSENC_SCALING_PROPORTIONAL},
 };
 
 static int take_number(posenc_rope_params *params, const char *key, const char *value)
@@ -61,24 +77,21 @@ static int take_number(posenc_rope_params *params, const char *key, const char *
 
 static int take_pair(posenc_rope_params *params, const char *key, const char *value)
 {
-    int known = 0;
+    char names[160] = "";
+    size_t used = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(words[i].key, key) != 0)
             continue;
-        known = 1;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                 words[i].name);
         if (strcmp(words[i].name, value) != 0)
             continue;
-        if (*key == 'l')
-            params->layout = words[i].value;
-        else
-            params->scaling = words[i].value;
+        memcpy((char *)params + words[i].field, &words[i].value, sizeof words[i].value);
         return TOOL_OK;
     }
-    if (!known)
+    if (!used)
         return take_number(params, key, value);
-    return tool_wrong_usage("--rope: %s is '%s': must be %s", key, value,
-                            *key == 'l' ? "adjacent or split_half"
-                                        : "none, linear, llama3 or yarn");
+    return tool_wrong_usage("--rope: %s is '%s': must be one of %s", key, value, names);
 }
 
 /* Whether `,key=` stands in the first `length` characters of text. */
