@@ -67,16 +67,16 @@ static int32_t fail_span(const posenc_tensor *t, const char *name, posenc_error 
                        t->stride[1], t->stride[2]);
 }
 
-int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+static int32_t fail_null(const char *name, posenc_error *error)
+{
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
+}
+
+/* All but the dtype. */
+static int32_t check_view(struct posenc_view *view, const posenc_tensor *t, const char *name,
                           posenc_error *error)
 {
     int64_t low, high;
-    if (!t)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
-    if (t->dtype < POSENC_F32 || t->dtype > POSENC_BF16)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "%s.dtype is %d: must be POSENC_F32, POSENC_F16 or POSENC_BF16", name,
-                           (int64_t)t->dtype);
     if (t->shape[0] < 0 || t->shape[1] < 0 || t->shape[2] < 0 || t->shape[3] < 1 ||
         (t->stride[3] != 1 && t->shape[3] > 1))
         return fail_shape(t, name, error);
@@ -97,6 +97,30 @@ int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, cons
     view->begin = data - (uintptr_t)-low;
     view->end = data + (uintptr_t)high;
     return POSENC_OK;
+}
+
+int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                          posenc_error *error)
+{
+    if (!t)
+        return fail_null(name, error);
+    if (t->dtype < POSENC_F32 || t->dtype > POSENC_BF16)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s.dtype is %d: must be POSENC_F32, POSENC_F16 or POSENC_BF16", name,
+                           (int64_t)t->dtype);
+    return check_view(view, t, name, error);
+}
+
+int32_t posenc_row_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                              posenc_error *error)
+{
+    if (!t)
+        return fail_null(name, error);
+    if (t->dtype != POSENC_F32 && t->dtype != POSENC_F64)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s.dtype is %d: must be POSENC_F32 or POSENC_F64", name,
+                           (int64_t)t->dtype);
+    return check_view(view, t, name, error);
 }
 
 int posenc_views_equal(const posenc_tensor *a, const posenc_tensor *b)
