@@ -96,11 +96,19 @@ static int fill_set(const struct posenc_plan *plan, int32_t n)
     if (!set->inv_freq)
         return 0;
     posenc_frequencies(p, 0, n, 0, plan->pairs, set->inv_freq);
-    if (plan->rows_by != POSENC_ROWS_HF_F32)
+    if (plan->rows_by == POSENC_ROWS_EXACT)
         return fill_blocks(plan, set);
+    if (plan->rows_by == POSENC_ROWS_XPOS)
+        return 1;
     set->inv_freq_f32 = malloc(pairs * sizeof(float));
     if (!set->inv_freq_f32)
         return 0;
+    if (plan->rows_by == POSENC_ROWS_GGML) {
+        posenc_ggml_divisors(p, n, set->inv_freq, set->inv_freq_f32);
+        return 1;
+    }
+    if (p->recipe == POSENC_RECIPE_VLLM && p->scaling == POSENC_SCALING_LINEAR)
+        set->position_divisor = (float)posenc_linear_factor(p, n);
     posenc_frequencies_f32(p, 0, n, 0, plan->pairs, set->inv_freq_f32);
     for (size_t i = 0; i < pairs; i++)
         set->inv_freq[i] = set->inv_freq_f32[i];
@@ -119,7 +127,25 @@ static int fill(struct posenc_plan *plan, const posenc_rope_params *p)
     for (int32_t n = 0; n < plan->num_sets; n++)
         if (!fill_set(plan, n))
             return 0;
-    return 1;
+    if (plan->rows_by == POSENC_ROWS_GGML)
+        posenc_ggml_prepare(p, &plan->ggml);
+    if (plan->rows_by != POSENC_ROWS_XPOS)
+        return 1;
+    plan->log_decay = malloc((size_t)plan->pairs * sizeof(*plan->log_decay));
+    if (plan->log_decay)
+        posenc_xpos_prepare(p, plan->log_decay);
+    return plan->log_decay != NULL;
+}
+
+static int32_t rows_by(const posenc_rope_params *p)
+{
+    if (p->cos_table)
+        return POSENC_ROWS_TABLE;
+    if (p->recipe == POSENC_RECIPE_GGML)
+        return POSENC_ROWS_GGML;
+    if (p->recipe != POSENC_RECIPE_EXACT)
+        return POSENC_ROWS_HF_F32;
+    return p->xpos != POSENC_XPOS_NONE ? POSENC_ROWS_XPOS : POSENC_ROWS_EXACT;
 }
 
 int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
@@ -148,8 +174,7 @@ int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
         .rotary_dim = p.rotary_dim,
         .rotary_offset = p.rotary_offset,
         .pairs = p.rotary_dim / 2,
-        .rows_by = p.cos_table ? POSENC_ROWS_TABLE
-                               : p.recipe ? POSENC_ROWS_HF_F32 : POSENC_ROWS_EXACT,
+        .rows_by = rows_by(&p),
         .row_dtype = p.row_dtype ? p.row_dtype : POSENC_F32,
         .range = range_of(&p),
         .params = p,
@@ -200,6 +225,7 @@ void posenc_plan_free(posenc_plan *plan)
         free(plan->sets[n].blocks);
     }
     free(plan->sets);
+    free(plan->log_decay);
     release(plan->params.frequencies);
     release(plan->params.short_factors);
     release(plan->params.long_factors);

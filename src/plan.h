@@ -3,8 +3,10 @@
 #ifndef POSENC_PLAN_H
 #define POSENC_PLAN_H
 
+#include "dd.h"
 #include "positions.h"
 #include "rows.h"
+#include "rows_ggml.h"
 
 /* How rows come about. VLLM has HF_F32's operations, by frequencies of its own. */
 enum {
@@ -18,8 +20,8 @@ enum {
 /* What one set of frequencies is to rows. */
 struct posenc_frequency_set {
     double *inv_freq;                /* [pairs], NULL for tables */
-    float *inv_freq_f32;             /* [pairs], HF_F32 */
-    struct posenc_row_block *blocks; /* [ceil(pairs / 16)], EXACT and XPOS */
+    float *inv_freq_f32;             /* [pairs], HF_F32; GGML: divisors of its angles */
+    struct posenc_row_block *blocks; /* [ceil(pairs / 16)], EXACT */
     double attention_factor;
     float position_divisor; /* HF_F32: float32 positions are divided by it; 1 but for VLLM LINEAR */
 };
@@ -42,7 +44,12 @@ struct posenc_plan {
     int32_t num_sets;
     struct posenc_frequency_set *sets;
     int depends_on_length;
+    posenc_dd *log_decay;    /* [pairs], XPOS: see posenc_xpos_prepare */
+    struct posenc_ggml ggml; /* GGML */
 };
+
+/* XPOS: the logarithm of the decay of each pair, for one position. */
+void posenc_xpos_prepare(const posenc_rope_params *params, posenc_dd *log_decay);
 
 /* Checks every field of params that were completed by their defaults. */
 int32_t posenc_rope_params_check(const posenc_rope_params *params, posenc_error *error);

@@ -392,6 +392,7 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
 {
     struct posenc_side side[2];
     struct work work;
+    posenc_positions copy;
     int32_t status = posenc_sides_check(plan, direction,
                                         &(struct posenc_tensors){q, q_out, k, k_out}, side, error);
     if (status)
@@ -399,17 +400,16 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
     make_work(&work, plan, direction, side);
     /* Without heads no position is read, however many tokens are said to be there. */
     const int64_t batch = work.passes ? work.batch : 0;
-    status = posenc_positions_check(positions, batch, work.tokens, &plan->range, error);
+    status = posenc_positions_check(&copy, positions, plan, batch, work.tokens, error);
     for (int i = 0; i < 2 && !status; i++)
         if (side[i].in)
-            status =
-                posenc_positions_apart(positions, batch, work.tokens, &side[i].out_view, error);
+            status = posenc_positions_apart(&copy, batch, work.tokens, &side[i].out_view, error);
     if (status)
         return status;
     copy_rest(plan, &side[0]);
     copy_rest(plan, &side[1]);
     for (int64_t b = 0; b < batch; b++)
-        rope_batch_row(&work, positions, b);
+        rope_batch_row(&work, &copy, b);
     return POSENC_OK;
 }
 

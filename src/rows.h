@@ -20,13 +20,43 @@ struct posenc_row_block {
 /* Fills a block for `count` <= 16 frequencies. */
 void posenc_row_block_init(struct posenc_row_block *block, const double *inv_freq, int count);
 
+/* The same with the steps alone whose bits are set: for a block that few tokens read. */
+void posenc_row_block_part(struct posenc_row_block *block, const double *inv_freq, int count,
+                           unsigned steps);
+
 /*
  * Writes pairs [first, first + count) of the rows of tokens [token, token + tokens) of batch row b:
  * cosines to cos[t*stride + i], sines to sin[t*stride + i]. `first` is a multiple of 16. The
- * positions have passed posenc_positions_check.
+ * positions are a copy that posenc_positions_check made.
  */
 void posenc_rows_fill(const posenc_plan *plan, const posenc_positions *positions, int64_t batch,
                       int64_t token, size_t tokens, size_t first, size_t count, float *cos,
                       float *sin, ptrdiff_t stride);
+
+/* The rest is between the files that make rows. */
+
+/* What to fill: tokens [token, token + tokens) of a batch row. */
+struct posenc_rows_span {
+    const posenc_plan *plan;
+    const posenc_positions *positions;
+    int64_t batch, token;
+    size_t tokens;
+};
+
+/* Where: pairs [first, first + count), of F32 or F64 elements. */
+struct posenc_rows_target {
+    void *cos, *sin;
+    int32_t dtype;
+    ptrdiff_t stride; /* elements from token to token */
+    size_t first, count;
+};
+
+/* The set of frequencies of token t; -1 stands for dynamic ones of their own. */
+int32_t posenc_rows_set(const struct posenc_rows_span *span, size_t t);
+
+void posenc_rows_exact(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
+void posenc_rows_wide(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
+void posenc_rows_hf_f32(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
+void posenc_rows_ggml(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
 
 #endif

@@ -71,7 +71,7 @@ static const char *say(const struct role *role, const char *field, int64_t value
 
 static void test_tensor_fields(void **state)
 {
-    static const int32_t dtypes[] = {0, -1, POSENC_I32, POSENC_I64, 6, INT32_MAX};
+    static const int32_t dtypes[] = {0, -1, POSENC_I32, POSENC_I64, POSENC_F64, 7, INT32_MAX};
     static const int64_t shapes[] = {-1, INT64_MIN, 77};
     static const int64_t strides[] = {0, 2, -1, INT64_MAX, INT64_MIN};
 
@@ -83,8 +83,11 @@ static void test_tensor_fields(void **state)
         tensor_of(c, role)->data = NULL;
         refuse(role->functions, c, POSENC_ERROR_ARGUMENT, role->name);
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+            unsigned functions = role->functions;
+
+            if (dtypes[i] == POSENC_F64) functions &= ~(unsigned)ROWS; /* which makes those */
             c = fresh(), tensor_of(c, role)->dtype = dtypes[i];
-            refuse(role->functions, c, POSENC_ERROR_ARGUMENT, say(role, "dtype", dtypes[i]));
+            refuse(functions, c, POSENC_ERROR_ARGUMENT, say(role, "dtype", dtypes[i]));
         }
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             for (int d = 0; d < 4; d++) {
@@ -184,7 +187,7 @@ static void test_mismatches(void **state)
 static void test_positions_struct(void **state)
 {
     static const int32_t kinds[] = {-1, 3, INT32_MAX};
-    static const int32_t dtypes[] = {0, POSENC_F32, 6, -1};
+    static const int32_t dtypes[] = {0, POSENC_F32, 7, -1, POSENC_F64};
     struct call *c;
     char words[64];
 
@@ -204,7 +207,7 @@ static void test_positions_struct(void **state)
         accept(ROWS | ROPE, with_ids(kind));
         c = with_ids(kind), c->positions.ids = NULL;
         refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions|ids|NULL");
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < (kind == POSENC_POSITIONS_IDS ? 4 : 5); i++) {
             c = with_ids(kind), c->positions.dtype = dtypes[i];
             snprintf(words, sizeof words, "positions|dtype|%d", dtypes[i]);
             refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, words);
