@@ -148,6 +148,22 @@ static int32_t rows_by(const posenc_rope_params *p)
     return p->xpos != POSENC_XPOS_NONE ? POSENC_ROWS_XPOS : POSENC_ROWS_EXACT;
 }
 
+static void fill_in_place(struct posenc_plan *plan)
+{
+    for (int32_t dtype = POSENC_F32; dtype <= POSENC_BF16; dtype++) {
+        uint32_t size = (uint32_t)posenc_dtype_size(dtype);
+        uint32_t head_bytes = (uint32_t)plan->head_dim * size;
+        uint32_t row_bytes = (uint32_t)plan->rotary_dim * (uint32_t)sizeof(float);
+        plan->in_place[dtype - 1] = (struct posenc_in_place){
+            .kernel = plan->kernels->rotate[plan->layout - 1][dtype - 1][dtype - 1],
+            .size = size,
+            .offset = (uint32_t)plan->rotary_offset * size,
+            .last = head_bytes - 1,
+            .reach = head_bytes + row_bytes - 1,
+        };
+    }
+}
+
 int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
                            posenc_error *error)
 {
@@ -181,6 +197,7 @@ int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
         .axes = p.axes ? p.axes : 1,
         .num_sets = p.num_factors ? p.num_factors : 1,
     };
+    fill_in_place(made);
     /* Until copied they are not the plan's to free. */
     made->params.frequencies = made->params.factors = NULL;
     made->params.short_factors = made->params.long_factors = NULL;

@@ -26,8 +26,18 @@ struct posenc_frequency_set {
     float position_divisor; /* HF_F32: float32 positions are divided by it; 1 but for VLLM LINEAR */
 };
 
+/* Rotation in place of tensors of one dtype. All but the kernel are bytes. */
+struct posenc_in_place {
+    posenc_rotate_kernel *kernel;
+    uint32_t size;   /* of an element */
+    uint32_t offset; /* from the start of a head to its window */
+    uintptr_t last;  /* from the first byte of a head to its last */
+    uintptr_t reach; /* a head and a row together, less 1: see glance.h */
+};
+
 struct posenc_plan {
     const struct posenc_kernels *kernels;
+    struct posenc_in_place in_place[3]; /* by dtype - 1 */
     int32_t layout, head_dim, rotary_dim, rotary_offset, pairs;
     int32_t rows_by;           /* POSENC_ROWS_* */
     int32_t row_dtype;         /* what the values of a recipe are rounded to; never 0 */

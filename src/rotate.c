@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rotation of Q and K: by rows that exist, by rows made on the way, and for contiguous arrays. */
 #include "error.h"
-#include "plan.h"
+#include "glance.h"
 #include "sides.h"
 #include "tensor.h"
 
@@ -223,111 +223,15 @@ static int32_t check_rows(const posenc_plan *plan, const struct posenc_side side
     return status;
 }
 
-/* Addresses that are there, fit their elements of 2^shift bytes and leave room above. */
-static inline int is_low(uintptr_t data, unsigned shift)
-{
-    return data && !(data & ((((uintptr_t)1 << shift) - 1) | ~(UINTPTR_MAX >> 2)));
-}
-
-/*
- * Q or K of one token, in place, heads in memory order: the end of its memory, or 0 where anything
- * is less usual. At most 2^24 heads, strides of at least a head and not much more than 2^32, an
- * address with room above: nothing here can overflow.
- */
-static inline uintptr_t glance_side(const posenc_plan *plan, const posenc_tensor *t, unsigned shift,
-                                    struct posenc_rotate_side *s)
-{
-    const int64_t channels = t->shape[3];
-    const uint64_t more = (uint64_t)t->shape[2] - 1;
-    const uintptr_t data = (uintptr_t)t->data;
-    uintptr_t first = 0, head = 0;
-    if (channels == plan->head_dim)
-        first = (uintptr_t)plan->rotary_offset << shift;
-    else if (channels != plan->rotary_dim)
-        return 0;
-    if (t->shape[0] != 1 || t->shape[1] != 1 || t->stride[3] != 1 || more >> 24 ||
-        !is_low(data, shift))
-        return 0;
-    if (more) {
-        if (((uint64_t)t->stride[2] - (uint64_t)channels) >> 32)
-            return 0;
-        head = (uintptr_t)t->stride[2] << shift;
-    }
-    s->src = s->dst = (char *)t->data + first;
-    s->src_head = s->dst_head = (ptrdiff_t)head;
-    s->heads = (size_t)more + 1;
-    return data + (uintptr_t)more * head + ((uintptr_t)channels << shift);
-}
-
-static inline int glance_rows(const posenc_plan *plan, const posenc_tensor *rows)
-{
-    return rows->dtype == POSENC_F32 && rows->shape[0] == 1 && rows->shape[1] == 1 &&
-           rows->shape[2] == 1 && rows->shape[3] == plan->rotary_dim && rows->stride[3] == 1 &&
-           is_low((uintptr_t)rows->data, 2);
-}
-
-/* K beside Q, which ends at q_end. A function of its own: a call with one tensor need not make room
- * in its registers for two. */
-static __attribute__((noinline)) int glance_second(const posenc_plan *plan, const posenc_tensor *q,
-                                                   uintptr_t q_end, const posenc_tensor *rows,
-                                                   const posenc_tensor *k, unsigned shift,
-                                                   struct posenc_rotate_job *job)
-{
-    struct posenc_rotate_side *a = &job->side[0], *b = &job->side[1];
-    const uintptr_t row = (uintptr_t)rows->data, begin = (uintptr_t)k->data;
-    const uintptr_t row_end = row + ((uintptr_t)plan->rotary_dim << 2);
-    const uintptr_t end = glance_side(plan, k, shift, b);
-    if (!end || k->dtype != q->dtype || (begin < row_end && row < end) ||
-        (begin < q_end && (uintptr_t)q->data < end))
-        return 0;
-    /* K right behind Q, as a packed projection leaves them, is only more heads. */
-    if (a->src + (ptrdiff_t)a->heads * a->src_head == b->src && a->src_head == b->src_head)
-        a->heads += b->heads;
-    else
-        job->sides = 2;
-    return 1;
-}
-
-/*
- * What decoding calls in every layer: one token, forward, in place. The kernel takes some ten
- * nanoseconds for a head and the full checks several times that, so the plain case is recognised at
- * a glance. 0 means that nothing was done and the full checks must look; they would accept whatever
- * is accepted here. Sums of 32-bit addresses could overflow unseen: there the full checks always
- * look.
- */
-static inline int rotate_at_a_glance(const posenc_plan *plan, const posenc_tensor *rows,
-                                     const posenc_tensor *q, const posenc_tensor *k)
-{
-    struct posenc_rotate_job job;
-    const posenc_tensor *t = q ? q : k;
-    if (sizeof(uintptr_t) < 8 || !t || !glance_rows(plan, rows) ||
-        (uint32_t)t->dtype - POSENC_F32 > POSENC_BF16 - POSENC_F32)
-        return 0;
-    const unsigned shift = t->dtype == POSENC_F32 ? 2 : 1;
-    const uintptr_t row = (uintptr_t)rows->data, begin = (uintptr_t)t->data;
-    const uintptr_t row_end = row + ((uintptr_t)plan->rotary_dim << 2);
-    const uintptr_t end = glance_side(plan, t, shift, &job.side[0]);
-    if (!end || (begin < row_end && row < end))
-        return 0;
-    job.sides = 1;
-    if (q && k && !glance_second(plan, t, end, rows, k, shift, &job))
-        return 0;
-    job.cos = rows->data;
-    job.pairs = job.partner = (size_t)plan->pairs;
-    job.sin = job.cos + job.pairs;
-    job.tokens = 1;
-    job.ahead = 0;
-    plan->kernels->rotate[plan->layout - 1][t->dtype - 1][t->dtype - 1](&job);
-    return 1;
-}
-
 static __attribute__((noinline)) int32_t
 rotate_after_checks(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
-                    const struct posenc_tensors *tensors, posenc_error *error)
+                    const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
+                    const posenc_tensor *k_out, posenc_error *error)
 {
     struct posenc_side side[2];
     struct work work;
-    int32_t status = posenc_sides_check(plan, direction, tensors, side, error);
+    int32_t status = posenc_sides_check(plan, direction,
+                                        &(struct posenc_tensors){q, q_out, k, k_out}, side, error);
     if (!status)
         status = check_rows(plan, side, rows, error);
     if (status)
@@ -348,15 +252,95 @@ rotate_after_checks(const posenc_plan *plan, int32_t direction, const posenc_ten
     return POSENC_OK;
 }
 
+static inline void plain_side(const posenc_plan *plan, const posenc_tensor *t,
+                              const struct posenc_in_place *by, struct posenc_rotate_side *s)
+{
+    s->src = s->dst = (char *)t->data + (t->shape[3] == plan->head_dim ? by->offset : 0);
+    s->heads = (size_t)t->shape[2];
+    s->src_head = s->dst_head =
+        t->shape[2] == 1 ? 0 : (ptrdiff_t)t->stride[2] * (ptrdiff_t)by->size;
+}
+
+/* For one token the kernels read no more than this of a job with its sides. */
+static inline int32_t rotate_token(const posenc_plan *plan, const posenc_tensor *rows,
+                                   const struct posenc_in_place *by, int sides,
+                                   struct posenc_rotate_job *job)
+{
+    job->cos = rows->data;
+    job->pairs = job->partner = (size_t)plan->pairs;
+    job->sin = job->cos + job->pairs;
+    job->tokens = 1;
+    job->ahead = 0;
+    job->sides = sides;
+    by->kernel(job);
+    return POSENC_OK;
+}
+
+static inline int32_t rotate_one(const posenc_plan *plan, const posenc_tensor *rows,
+                                 const posenc_tensor *t, const struct posenc_in_place *by)
+{
+    struct posenc_rotate_job job;
+    plain_side(plan, t, by, &job.side[0]);
+    return rotate_token(plan, rows, by, 1, &job);
+}
+
+/*
+ * These two are functions of their own, so that one head needs no room for their registers. Plan,
+ * rows and q are where posenc_rotate has them, so that none need be moved.
+ */
+static __attribute__((noinline)) int32_t rotate_heads(const posenc_plan *plan, posenc_error *error,
+                                                      const posenc_tensor *rows,
+                                                      const posenc_tensor *q,
+                                                      const posenc_tensor *k)
+{
+    const posenc_tensor *t = q ? q : k;
+    const struct posenc_in_place *by = t ? posenc_in_place_of(plan, t) : NULL;
+    if (by && posenc_is_one_token(plan, rows, t, t) && posenc_plain_bytes(plan, rows, t, by))
+        return rotate_one(plan, rows, t, by);
+    return rotate_after_checks(plan, POSENC_FORWARD, rows, q, NULL, k, NULL, error);
+}
+
+static __attribute__((noinline)) int32_t rotate_both(const posenc_plan *plan, posenc_error *error,
+                                                     const posenc_tensor *rows,
+                                                     const posenc_tensor *q,
+                                                     const posenc_tensor *k)
+{
+    const struct posenc_in_place *by = posenc_in_place_of(plan, q);
+    uintptr_t q_bytes = 0, k_bytes = 0;
+    if (by && q->dtype == k->dtype && posenc_is_one_token(plan, rows, q, k)) {
+        q_bytes = posenc_plain_bytes(plan, rows, q, by);
+        k_bytes = posenc_plain_bytes(plan, rows, k, by);
+    }
+    if (!q_bytes || !k_bytes || !posenc_lie_apart((uintptr_t)q->data, q_bytes - 1,
+                                                  (uintptr_t)k->data, q_bytes + k_bytes - 1))
+        return rotate_after_checks(plan, POSENC_FORWARD, rows, q, NULL, k, NULL, error);
+    struct posenc_rotate_job job;
+    struct posenc_rotate_side *a = &job.side[0], *b = &job.side[1];
+    plain_side(plan, q, by, a);
+    plain_side(plan, k, by, b);
+    /* K right behind Q, as a packed projection leaves them, is only more heads. */
+    int packed = a->src + (ptrdiff_t)a->heads * a->src_head == b->src && a->src_head == b->src_head;
+    if (packed)
+        a->heads += b->heads;
+    return rotate_token(plan, rows, by, packed ? 1 : 2, &job);
+}
+
 int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_tensor *rows,
                       const posenc_tensor *q, const posenc_tensor *q_out, const posenc_tensor *k,
                       const posenc_tensor *k_out, posenc_error *error)
 {
-    if (plan && rows && direction == POSENC_FORWARD && !q_out && !k_out &&
-        rotate_at_a_glance(plan, rows, q, k))
-        return POSENC_OK;
-    const struct posenc_tensors tensors = {q, q_out, k, k_out};
-    return rotate_after_checks(plan, direction, rows, &tensors, error);
+    if (__builtin_expect(!plan || !rows || direction != POSENC_FORWARD || q_out || k_out, 0))
+        return rotate_after_checks(plan, direction, rows, q, q_out, k, k_out, error);
+    if (q && k)
+        return rotate_both(plan, error, rows, q, k);
+    if (!q)
+        return rotate_heads(plan, error, rows, NULL, k);
+    const struct posenc_in_place *by = posenc_in_place_of(plan, q);
+    if (__builtin_expect(by && posenc_is_one_head(plan, rows, q, by) &&
+                             posenc_is_one_token(plan, rows, q, q),
+                         1))
+        return rotate_one(plan, rows, q, by);
+    return rotate_heads(plan, error, rows, q, NULL);
 }
 
 /* Tokens of one batch row, in stretches whose rows fit the stack. */
