@@ -2,6 +2,8 @@
 /* Powers, roots, logarithm, exponential and single roundings of double-doubles. */
 #include "dd.h"
 
+#include <math.h>
+
 static const posenc_dd LN_2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 
 posenc_dd posenc_dd_power(posenc_dd a, int32_t n)
@@ -46,23 +48,32 @@ static double below_inverse_root(double base, int32_t n)
 /*
  * Newton's step y += y (1 - base y^n) / n for y^-n = base needs no division by y. It maps all of
  * (0, root) into itself, so that a start below the root climbs to it: by a factor of 1 + 1/n while
- * base y^n is small, then quadratically. For base < 2^76 the start is at most 37 factors away.
- * The last two steps double the 53 bits with a residual in double-double.
+ * base y^n is small, then quadratically. For base < 2^76 the start is at most 37 factors away, for
+ * base < 2^128 63. The last two steps double the 53 bits with a residual in double-double.
  */
-posenc_dd posenc_dd_inverse_root(double base, int32_t n)
+posenc_dd posenc_dd_inverse_root(posenc_dd base, int32_t n)
 {
-    double start = below_inverse_root(base, n);
-    for (int32_t i = 0; i < 64; i++) {
-        start += start * (1.0 - base * power(start, n)) / (double)n;
+    double start = below_inverse_root(base.hi, n);
+    int32_t steps = base.hi < 0x1p76 ? 64 : 96;
+    for (int32_t i = 0; i < steps; i++) {
+        start += start * (1.0 - base.hi * power(start, n)) / (double)n;
     }
     posenc_dd y = posenc_dd_from(start);
     for (int32_t i = 0; i < 2; i++) {
-        posenc_dd filled = posenc_dd_mul(posenc_dd_power(y, n), posenc_dd_from(base));
+        posenc_dd filled = posenc_dd_mul(posenc_dd_power(y, n), base);
         posenc_dd residual = posenc_dd_sub(posenc_dd_from(1.0), filled);
         posenc_dd step = posenc_dd_div(posenc_dd_mul(y, residual), posenc_dd_from((double)n));
         y = posenc_dd_add(y, step);
     }
     return y;
+}
+
+/* Newton's step for a / y = y from the nearest double doubles its 53 bits. */
+posenc_dd posenc_dd_sqrt(posenc_dd a)
+{
+    posenc_dd y = posenc_dd_from(sqrt(a.hi));
+    posenc_dd rest = posenc_dd_sub(a, posenc_dd_mul(y, y));
+    return posenc_dd_add(y, posenc_dd_div(rest, posenc_dd_add(y, y)));
 }
 
 /*

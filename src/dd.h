@@ -120,8 +120,11 @@ static inline double posenc_dd_mantissa(double x, int32_t *exponent)
 /* a^n for n >= 0 by repeated squaring. The relative error grows like n 2^-104. */
 posenc_dd posenc_dd_power(posenc_dd a, int32_t n);
 
-/* base^(-1/n) for 1 < base < 2^76 and n >= 1. */
-posenc_dd posenc_dd_inverse_root(double base, int32_t n);
+/* base^(-1/n) for 2^-64 <= base < 2^128 and n >= 1. */
+posenc_dd posenc_dd_inverse_root(posenc_dd base, int32_t n);
+
+/* Square root of a > 0, from a division and the correctly rounded root of a double. */
+posenc_dd posenc_dd_sqrt(posenc_dd a);
 
 /* Natural logarithm of a finite x > 0. */
 posenc_dd posenc_dd_log(double x);

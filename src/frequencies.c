@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters -> frequencies and attention factor: one table, scaling -> its functions. */
+/* Parameters -> the doubles nearest to the frequencies: one table, scaling -> its functions. */
 #include "frequencies.h"
 
-#include "yarn.h"
+#include "dd.h"
 
 static const posenc_dd ONE = {1.0, 0.0};
 
@@ -10,35 +10,21 @@ static const posenc_dd TWO_PI = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
 
 static const posenc_dd LN_TWO_PI = {0x1.d67f1c864beb5p+0, -0x1.65b5a1b7ff5dfp-54};
 
-static const double PI = 0x1.921fb54442d18p+1;
-
-/* What the pairs of a plan share. YARN: the range of the ramp. LLAMA3: low, high and L0, scaled. */
+/* What the pairs of a set share. YARN: the range of the ramp. LLAMA3: low, high and L0, scaled. */
 typedef struct exact_context {
     const posenc_rope_params *params;
-    double factor; /* of the set */
+    double factor;   /* of the set */
+    int64_t tokens;  /* the running length */
     posenc_dd low;
     posenc_dd high;
     posenc_dd length;
+    posenc_dd growth; /* NTK kinds: root of what the base is multiplied by. Exponents: ln s */
 } exact_context;
 
-/* The same for the float32 recipe, where bounds are doubles, as in Python. */
-typedef struct hf_context {
-    const posenc_rope_params *params;
-    double factor; /* of the set */
-    double low;
-    double high;
-} hf_context;
-
-/*
- * One scaling. `prepare` may be absent. `exact` maps w = base^(-2i/r) of pair i to the frequency;
- * `hf` maps base^(2i/r), the reciprocal of it. Without `attention` the factor is 1.
- */
+/* One scaling. `prepare` may be absent; `exact` maps w = base^(-2i/r) of pair i to a frequency. */
 typedef struct scaling_rule {
-    void (*exact_prepare)(exact_context *context);
+    void (*prepare)(exact_context *context);
     double (*exact)(const exact_context *context, int32_t pair, posenc_dd w);
-    void (*hf_prepare)(hf_context *context);
-    float (*hf)(const hf_context *context, int32_t pair, float power);
-    double (*attention)(const posenc_rope_params *params);
 } scaling_rule;
 
 /* w / (a b), brought into range first: a and b may be any positive doubles. */
@@ -62,34 +48,21 @@ static double blend(const exact_context *context, posenc_dd w, posenc_dd part, p
     return posenc_dd_mul(w, posenc_dd_div(sum, posenc_dd_add(part, rest))).hi;
 }
 
-/* The divisor of pair i that the caller gave, else 1. */
-static double divisor_of(const posenc_rope_params *params, int32_t pair)
+/* w s^-m for 0 < m < 1, with growth = ln s. */
+static double shrink(const exact_context *context, posenc_dd w, posenc_dd m)
 {
-    int given = params->frequency_source == POSENC_FREQUENCIES_DIVISORS;
-    return given ? params->frequencies[pair] : 1.0;
+    posenc_dd exponent = posenc_dd_negate(posenc_dd_mul(m, context->growth));
+    return posenc_dd_mul(w, posenc_dd_exp(exponent)).hi;
 }
 
 static double none_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
-    return quotient(w, divisor_of(context->params, pair), 1.0);
-}
-
-static float none_hf(const hf_context *context, int32_t pair, float power)
-{
-    (void)context;
-    (void)pair;
-    return 1.0f / power;
+    return quotient(w, posenc_divisor(context->params, pair), 1.0);
 }
 
 static double linear_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
-    return quotient(w, divisor_of(context->params, pair), context->factor);
-}
-
-static float linear_hf(const hf_context *context, int32_t pair, float power)
-{
-    (void)pair;
-    return 1.0f / power / (float)context->factor;
+    return quotient(w, posenc_divisor(context->params, pair), context->factor);
 }
 
 /*
@@ -122,33 +95,6 @@ static double llama3_exact(const exact_context *context, int32_t pair, posenc_dd
                  posenc_dd_sub(turns, context->low));
 }
 
-static void llama3_hf_prepare(hf_context *context)
-{
-    const posenc_rope_params *p = context->params;
-    context->low = p->original_max_position / p->low_freq_factor;
-    context->high = p->original_max_position / p->high_freq_factor;
-}
-
-/*
- * A scalar divided by a tensor is, in torch, the tensor's reciprocal times the scalar. An empty
- * range with the wavelength exactly on it divides by 0 there; here it counts as low.
- */
-static float llama3_hf(const hf_context *context, int32_t pair, float power)
-{
-    (void)pair;
-    const posenc_rope_params *p = context->params;
-    float factor = (float)context->factor, w = 1.0f / power;
-    float wavelength = 1.0f / w * (float)TWO_PI.hi;
-    float scaled = wavelength > (float)context->low ? w / factor : w;
-    if (wavelength < (float)context->high || wavelength > (float)context->low) {
-        return scaled;
-    }
-    float turns = 1.0f / wavelength * (float)p->original_max_position;
-    float range = (float)(p->high_freq_factor - p->low_freq_factor);
-    float t = range > 0.0f ? (turns - (float)p->low_freq_factor) / range : 0.0f;
-    return (1.0f - t) * scaled / factor + t * scaled;
-}
-
 /* c(n) = r ln(L0 / (2 pi n)) / (2 ln base): the pair that turns n times in the original context. */
 static posenc_dd yarn_pair(const posenc_rope_params *p, double turns)
 {
@@ -174,6 +120,7 @@ static void yarn_exact_prepare(exact_context *context)
     }
     context->low = low;
     context->high = high;
+    context->growth = posenc_dd_log(context->factor);
 }
 
 /* low may exceed high, where L0 is far from what base spans: the formula is followed even so. */
@@ -188,71 +135,135 @@ static double yarn_exact(const exact_context *context, int32_t pair, posenc_dd w
     if (sign * rest.hi <= 0.0) {
         return quotient(w, context->factor, 1.0);
     }
+    if (context->params->yarn_blend == POSENC_YARN_GEOMETRIC) {
+        return shrink(context, w, posenc_dd_div(part, posenc_dd_add(part, rest)));
+    }
     return blend(context, w, part, rest);
 }
 
-/* c(n) as Python's doubles give it, with correctly rounded logarithms. */
-static double yarn_pair_hf(const posenc_rope_params *p, double turns)
+/*
+ * A base b g^(r/(r-2)) gives b^(-i/h) g^(-i/(h-1)), h = r/2: the exponent of g is a root, too. With
+ * one pair there is no h - 1, and w is 1 whatever the base.
+ */
+static void ntk_prepare(exact_context *context)
 {
-    double log = posenc_dd_log(p->original_max_position / (turns * 2.0 * PI)).hi;
-    return (double)p->rotary_dim * log / (2.0 * posenc_dd_log(p->base).hi);
+    int32_t pairs = context->params->rotary_dim / 2;
+    context->growth = pairs > 1
+                          ? posenc_dd_inverse_root(posenc_dd_from(context->factor), pairs - 1)
+                          : ONE;
 }
 
-static void yarn_hf_prepare(hf_context *context)
+/* g = s N/L0 - (s - 1), without cancellation 1 + s (N - L0) / L0; never below 1. */
+static void dynamic_prepare(exact_context *context)
+{
+    int32_t pairs = context->params->rotary_dim / 2;
+    context->growth = ONE;
+    if (context->tokens <= posenc_trained_length(context->params) || pairs == 1) {
+        return;
+    }
+    posenc_dd trained = posenc_dd_from(context->params->original_max_position);
+    double whole = (double)(context->tokens & ~INT64_C(1023));
+    posenc_dd tokens = posenc_dd_sum(whole, (double)(context->tokens & 1023));
+    posenc_dd beyond = posenc_dd_div(posenc_dd_sub(tokens, trained), trained);
+    beyond = posenc_dd_mul(beyond, posenc_dd_from(context->factor));
+    context->growth = posenc_dd_inverse_root(posenc_dd_add(beyond, ONE), pairs - 1);
+}
+
+static double ntk_exact(const exact_context *context, int32_t pair, posenc_dd w)
+{
+    return posenc_dd_mul(w, posenc_dd_power(context->growth, pair)).hi;
+}
+
+/* (b s)^(-i/h) / s^(1/h) = b^(-i/h) (s^(-1/h))^(i+1); the last power is s itself. */
+static void ntk_scaled_prepare(exact_context *context)
+{
+    posenc_dd factor = posenc_dd_from(context->factor);
+    context->growth = posenc_dd_inverse_root(factor, context->params->rotary_dim / 2);
+}
+
+static double ntk_scaled_exact(const exact_context *context, int32_t pair, posenc_dd w)
+{
+    if (pair + 1 == context->params->rotary_dim / 2) {
+        return quotient(w, context->factor, 1.0);
+    }
+    return posenc_dd_mul(w, posenc_dd_power(context->growth, pair + 1)).hi;
+}
+
+static void ntk_mixed_prepare(exact_context *context)
+{
+    context->growth = posenc_dd_log(context->factor);
+}
+
+/* a (i+1)^B = ln s ((i+1) / h)^B: the quotient's power lies in (0, 1], and at 1 it is w / s. */
+static double ntk_mixed_exact(const exact_context *context, int32_t pair, posenc_dd w)
+{
+    int32_t pairs = context->params->rotary_dim / 2;
+    double exponent = context->params->mixed_exponent;
+    if (pair + 1 == pairs || exponent == 0.0) {
+        return quotient(w, context->factor, 1.0);
+    }
+    posenc_dd log = posenc_dd_sub(posenc_dd_log((double)pair + 1.0), posenc_dd_log((double)pairs));
+    log = posenc_dd_mul(log, posenc_dd_from(exponent));
+    return shrink(context, w, posenc_dd_exp(log));
+}
+
+static double longrope_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
     const posenc_rope_params *p = context->params;
-    double low = yarn_pair_hf(p, p->beta_fast), high = yarn_pair_hf(p, p->beta_slow);
-    double last = (double)p->rotary_dim - 1.0;
-    if (p->truncate) {
-        low = posenc_dd_floor(posenc_dd_from(low));
-        high = -posenc_dd_floor(posenc_dd_from(-high));
-    }
-    context->low = low > 0.0 ? low : 0.0;
-    context->high = high < last ? high : last;
-    context->high += context->low == context->high ? 0.001 : 0.0;
+    int is_long = context->tokens > posenc_trained_length(p);
+    return quotient(w, is_long ? p->long_factors[pair] : p->short_factors[pair], 1.0);
 }
 
-static float yarn_hf(const hf_context *context, int32_t pair, float power)
+static double proportional_exact(const exact_context *context, int32_t pair, posenc_dd w)
 {
-    float extrapolated = 1.0f / power;
-    float interpolated = 1.0f / ((float)context->factor * power);
-    float ramp = ((float)pair - (float)context->low) / (float)(context->high - context->low);
-    float mask = 1.0f - (ramp < 0.0f ? 0.0f : ramp > 1.0f ? 1.0f : ramp);
-    return interpolated * (1.0f - mask) + extrapolated * mask;
-}
-
-static double yarn_attention(const posenc_rope_params *p)
-{
-    if (p->mscale != 0.0 && p->mscale_all_dim != 0.0) {
-        return posenc_dd_div(posenc_yarn_magnitude(p->factor, p->mscale),
-                             posenc_yarn_magnitude(p->factor, p->mscale_all_dim)).hi;
+    if (pair >= context->params->rotating_pairs) {
+        return 0.0;
     }
-    return posenc_yarn_magnitude(p->factor, 1.0).hi;
+    return quotient(w, context->factor != 0.0 ? context->factor : 1.0, 1.0);
 }
 
 static const scaling_rule RULES[] = {
-    [POSENC_SCALING_NONE] = {NULL, none_exact, NULL, none_hf, NULL},
-    [POSENC_SCALING_LINEAR] = {NULL, linear_exact, NULL, linear_hf, NULL},
-    [POSENC_SCALING_LLAMA3] = {llama3_exact_prepare, llama3_exact, llama3_hf_prepare, llama3_hf,
-                               NULL},
-    [POSENC_SCALING_YARN] = {yarn_exact_prepare, yarn_exact, yarn_hf_prepare, yarn_hf,
-                             yarn_attention},
+    [POSENC_SCALING_NONE] = {NULL, none_exact},
+    [POSENC_SCALING_LINEAR] = {NULL, linear_exact},
+    [POSENC_SCALING_LLAMA3] = {llama3_exact_prepare, llama3_exact},
+    [POSENC_SCALING_YARN] = {yarn_exact_prepare, yarn_exact},
+    [POSENC_SCALING_NTK] = {ntk_prepare, ntk_exact},
+    [POSENC_SCALING_NTK_SCALED] = {ntk_scaled_prepare, ntk_scaled_exact},
+    [POSENC_SCALING_NTK_MIXED] = {ntk_mixed_prepare, ntk_mixed_exact},
+    [POSENC_SCALING_DYNAMIC_NTK] = {dynamic_prepare, ntk_exact},
+    [POSENC_SCALING_LONGROPE] = {NULL, longrope_exact},
+    [POSENC_SCALING_PROPORTIONAL] = {NULL, proportional_exact},
 };
+
+/* What the caller gave is the frequency, or one division away from it. */
+static void given_frequencies(const posenc_rope_params *params, int32_t first, int32_t count,
+                              double *inv_freq)
+{
+    int periods = params->frequency_source == POSENC_FREQUENCIES_PERIODS;
+    for (int32_t i = 0; i < count; i++) {
+        double given = params->frequencies[first + i];
+        inv_freq[i] = periods ? 1.0 / given : given;
+    }
+}
 
 void posenc_frequencies(const posenc_rope_params *params, int64_t length, int32_t set,
                         int32_t first, int32_t count, double *inv_freq)
 {
-    (void)length;
-    if (params->frequency_source == POSENC_FREQUENCIES_INVERSE) {
-        memcpy(inv_freq, params->frequencies + first, (size_t)count * sizeof *inv_freq);
+    if (params->frequency_source == POSENC_FREQUENCIES_INVERSE ||
+        params->frequency_source == POSENC_FREQUENCIES_PERIODS) {
+        given_frequencies(params, first, count, inv_freq);
         return;
     }
     const scaling_rule *rule = &RULES[params->scaling];
-    exact_context context = {.params = params, .factor = posenc_linear_factor(params, set)};
-    if (rule->exact_prepare) {
-        rule->exact_prepare(&context);
+    exact_context context = {
+        .params = params,
+        .factor = posenc_linear_factor(params, set),
+        .tokens = posenc_effective_length(params, length),
+    };
+    if (rule->prepare) {
+        rule->prepare(&context);
     }
-    posenc_dd root = posenc_dd_inverse_root(params->base, params->rotary_dim / 2);
+    posenc_dd root = posenc_dd_inverse_root(posenc_dd_from(params->base), params->rotary_dim / 2);
     for (int32_t i = first; i < first + count; i++) {
         posenc_dd w = posenc_dd_power(root, i);
         /*
@@ -264,36 +275,4 @@ void posenc_frequencies(const posenc_rope_params *params, int64_t length, int32_
         }
         inv_freq[i - first] = rule->exact(&context, i, w);
     }
-}
-
-void posenc_frequencies_f32(const posenc_rope_params *params, int64_t length, int32_t set,
-                            int32_t first, int32_t count, float *inv_freq)
-{
-    (void)length;
-    const scaling_rule *rule = &RULES[params->scaling];
-    hf_context context = {.params = params, .factor = posenc_linear_factor(params, set)};
-    if (rule->hf_prepare) {
-        rule->hf_prepare(&context);
-    }
-    posenc_dd log_base = posenc_dd_log((double)(float)params->base);
-    for (int32_t i = first; i < first + count; i++) {
-        if (params->frequency_source == POSENC_FREQUENCIES_INVERSE) {
-            inv_freq[i - first] = (float)params->frequencies[i];
-            continue;
-        }
-        float exponent = (float)(2 * i) / (float)params->rotary_dim;
-        posenc_dd log = posenc_dd_mul(log_base, posenc_dd_from((double)exponent));
-        float power = posenc_dd_round_float(posenc_dd_exp(log));
-        inv_freq[i - first] = rule->hf(&context, i, (float)divisor_of(params, i) * power);
-    }
-}
-
-double posenc_attention_factor(const posenc_rope_params *params, int64_t length)
-{
-    (void)length;
-    const scaling_rule *rule = &RULES[params->scaling];
-    if (params->attention_factor != 0.0 || !rule->attention) {
-        return params->attention_factor != 0.0 ? params->attention_factor : 1.0;
-    }
-    return rule->attention(params);
 }

@@ -24,10 +24,41 @@ void posenc_frequencies_f32(const posenc_rope_params *params, int64_t length, in
 /* The attention factor in force: the one given, or by the rule of the scaling, nearest double. */
 double posenc_attention_factor(const posenc_rope_params *params, int64_t length);
 
+/* What the softmax scale of families with DeepSeek's attention is multiplied by. */
+double posenc_softmax_multiplier(const posenc_rope_params *params);
+
+/* The running length in force. */
+static inline int64_t posenc_effective_length(const posenc_rope_params *params, int64_t length)
+{
+    return params->length > 0 ? params->length : length > 0 ? length : 1;
+}
+
+/* The greatest length <= L0. */
+static inline int64_t posenc_trained_length(const posenc_rope_params *params)
+{
+    double trained = params->original_max_position;
+    return trained < 0x1p63 ? (int64_t)trained : INT64_MAX;
+}
+
+/* The divisor of pair i that the caller gave, else 1. */
+static inline double posenc_divisor(const posenc_rope_params *params, int32_t pair)
+{
+    int given = params->frequency_source == POSENC_FREQUENCIES_DIVISORS;
+    return given ? params->frequencies[pair] : 1.0;
+}
+
 /* The factor s of LINEAR's set `set`. */
 static inline double posenc_linear_factor(const posenc_rope_params *params, int32_t set)
 {
     return params->factors ? params->factors[set] : params->factor;
+}
+
+/* What a float32 position is divided by: vLLM's LINEAR does that in place of the frequencies. */
+static inline float posenc_position_divisor(const posenc_rope_params *params, int32_t set)
+{
+    int positions =
+        params->recipe == POSENC_RECIPE_VLLM && params->scaling == POSENC_SCALING_LINEAR;
+    return positions ? (float)posenc_linear_factor(params, set) : 1.0f;
 }
 
 #endif

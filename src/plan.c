@@ -16,12 +16,16 @@ void posenc_rope_params_init(posenc_rope_params *params)
         .beta_fast = 32,
         .beta_slow = 1,
         .truncate = 1,
+        .magnitude_slope = 0.1,
+        .xpos_scale_base = 512,
     };
 }
 
 static struct posenc_range range_of(const posenc_rope_params *p)
 {
     struct posenc_range range = {INT32_MIN, INT32_MAX, "32-bit positions"};
+    if (p->recipe == POSENC_RECIPE_VLLM)
+        range = (struct posenc_range){0, INT32_MAX, "rows of vLLM's table"};
     if (p->cos_table)
         range = (struct posenc_range){0, p->cos_rows - 1, "rows of the table"};
     if (range.high > INT32_MAX)
@@ -82,37 +86,63 @@ static int fill_blocks(const struct posenc_plan *plan, struct posenc_frequency_s
     return 1;
 }
 
+/* A length that selects set n. */
+static int64_t length_of_set(const struct posenc_plan *plan, int32_t n)
+{
+    int64_t trained = posenc_trained_length(&plan->params);
+    return plan->depends_on_length && n == 1 && trained < INT64_MAX ? trained + 1 : 1;
+}
+
+static int32_t factor_of_set(const struct posenc_plan *plan, int32_t n)
+{
+    return plan->params.factors ? n : 0;
+}
+
+static int fill_f32(const struct posenc_plan *plan, struct posenc_frequency_set *set,
+                    int64_t length, int32_t factor)
+{
+    size_t pairs = (size_t)plan->pairs;
+    set->inv_freq_f32 = malloc(pairs * sizeof(float));
+    if (!set->inv_freq_f32)
+        return 0;
+    posenc_frequencies_f32(&plan->params, length, factor, 0, plan->pairs, set->inv_freq_f32);
+    for (size_t i = 0; i < pairs; i++)
+        set->inv_freq[i] = (double)set->inv_freq_f32[i] / (double)set->position_divisor;
+    return 1;
+}
+
+static int fill_ggml(const struct posenc_plan *plan, struct posenc_frequency_set *set,
+                     int64_t length)
+{
+    const posenc_rope_params *p = &plan->params;
+    int is_long = posenc_effective_length(p, length) > posenc_trained_length(p);
+    set->inv_freq_f32 = malloc((size_t)plan->pairs * sizeof(float));
+    if (set->inv_freq_f32)
+        posenc_ggml_divisors(p, is_long, set->inv_freq, set->inv_freq_f32);
+    return set->inv_freq_f32 != NULL;
+}
+
 /* The frequencies of one set, and what rows make of them. */
 static int fill_set(const struct posenc_plan *plan, int32_t n)
 {
     const posenc_rope_params *p = &plan->params;
     struct posenc_frequency_set *set = &plan->sets[n];
     size_t pairs = (size_t)plan->pairs;
-    set->position_divisor = 1;
-    set->attention_factor = posenc_attention_factor(p, 0);
+    int64_t length = length_of_set(plan, n);
+    int32_t factor = factor_of_set(plan, n);
+    set->position_divisor = posenc_position_divisor(p, factor);
+    set->attention_factor = posenc_attention_factor(p, length);
     if (plan->rows_by == POSENC_ROWS_TABLE)
         return 1;
     set->inv_freq = malloc(pairs * sizeof(double));
     if (!set->inv_freq)
         return 0;
-    posenc_frequencies(p, 0, n, 0, plan->pairs, set->inv_freq);
-    if (plan->rows_by == POSENC_ROWS_EXACT)
-        return fill_blocks(plan, set);
-    if (plan->rows_by == POSENC_ROWS_XPOS)
-        return 1;
-    set->inv_freq_f32 = malloc(pairs * sizeof(float));
-    if (!set->inv_freq_f32)
-        return 0;
-    if (plan->rows_by == POSENC_ROWS_GGML) {
-        posenc_ggml_divisors(p, n, set->inv_freq, set->inv_freq_f32);
-        return 1;
-    }
-    if (p->recipe == POSENC_RECIPE_VLLM && p->scaling == POSENC_SCALING_LINEAR)
-        set->position_divisor = (float)posenc_linear_factor(p, n);
-    posenc_frequencies_f32(p, 0, n, 0, plan->pairs, set->inv_freq_f32);
-    for (size_t i = 0; i < pairs; i++)
-        set->inv_freq[i] = set->inv_freq_f32[i];
-    return 1;
+    if (plan->rows_by == POSENC_ROWS_HF_F32)
+        return fill_f32(plan, set, length, factor);
+    posenc_frequencies(p, length, factor, 0, plan->pairs, set->inv_freq);
+    if (plan->rows_by == POSENC_ROWS_GGML)
+        return fill_ggml(plan, set, length);
+    return plan->rows_by == POSENC_ROWS_XPOS || fill_blocks(plan, set);
 }
 
 /* Everything that needs memory. 0 when there is none. */
@@ -137,17 +167,6 @@ static int fill(struct posenc_plan *plan, const posenc_rope_params *p)
     return plan->log_decay != NULL;
 }
 
-static int32_t rows_by(const posenc_rope_params *p)
-{
-    if (p->cos_table)
-        return POSENC_ROWS_TABLE;
-    if (p->recipe == POSENC_RECIPE_GGML)
-        return POSENC_ROWS_GGML;
-    if (p->recipe != POSENC_RECIPE_EXACT)
-        return POSENC_ROWS_HF_F32;
-    return p->xpos != POSENC_XPOS_NONE ? POSENC_ROWS_XPOS : POSENC_ROWS_EXACT;
-}
-
 static void fill_in_place(struct posenc_plan *plan)
 {
     for (int32_t dtype = POSENC_F32; dtype <= POSENC_BF16; dtype++) {
@@ -164,14 +183,88 @@ static void fill_in_place(struct posenc_plan *plan)
     }
 }
 
+static int32_t rows_by(const posenc_rope_params *p)
+{
+    if (p->cos_table)
+        return POSENC_ROWS_TABLE;
+    switch (p->recipe) {
+    case POSENC_RECIPE_HF_F32:
+    case POSENC_RECIPE_VLLM:
+        return POSENC_ROWS_HF_F32;
+    case POSENC_RECIPE_GGML:
+        return POSENC_ROWS_GGML;
+    default:
+        return p->xpos ? POSENC_ROWS_XPOS : POSENC_ROWS_EXACT;
+    }
+}
+
+/* vLLM's DYNAMIC_NTK is one table for all lengths, and one pair turns by 1 whatever the base. */
+static int depends_on_length(const posenc_rope_params *p)
+{
+    int grows = p->scaling == POSENC_SCALING_DYNAMIC_NTK && p->recipe != POSENC_RECIPE_VLLM &&
+                p->rotary_dim > 2;
+    return (grows || p->scaling == POSENC_SCALING_LONGROPE) && p->length == 0;
+}
+
+static int32_t number_of_sets(const posenc_rope_params *p)
+{
+    if (p->factors)
+        return p->num_factors;
+    return p->scaling == POSENC_SCALING_LONGROPE && depends_on_length(p) ? 2 : 1;
+}
+
+static struct posenc_plan *make(const posenc_rope_params *p, const struct posenc_kernels *kernels)
+{
+    struct posenc_plan *made = malloc(sizeof(*made));
+    if (!made)
+        return NULL;
+    *made = (struct posenc_plan){
+        .kernels = kernels,
+        .layout = p->layout,
+        .head_dim = p->head_dim,
+        .rotary_dim = p->rotary_dim,
+        .rotary_offset = p->rotary_offset,
+        .pairs = p->rotary_dim / 2,
+        .rows_by = rows_by(p),
+        .row_dtype = p->row_dtype ? p->row_dtype : POSENC_F32,
+        .range = range_of(p),
+        .params = *p,
+        .axes = p->axes ? p->axes : 1,
+        .num_sets = number_of_sets(p),
+        .depends_on_length = depends_on_length(p),
+    };
+    fill_in_place(made);
+    /* Until copied they are not the plan's to free. */
+    made->params.frequencies = made->params.factors = NULL;
+    made->params.short_factors = made->params.long_factors = NULL;
+    made->params.axis_of_pair = NULL;
+    if (fill(made, p))
+        return made;
+    posenc_plan_free(made);
+    return NULL;
+}
+
+/* The struct that ended before `length` and this one are known; sizes between them are garbage. */
+static int32_t read_params(posenc_rope_params *p, const posenc_rope_params *params,
+                           posenc_error *error)
+{
+    const size_t first = offsetof(posenc_rope_params, length);
+    posenc_rope_params_init(p);
+    int32_t status = posenc_struct_read(p, sizeof(*p), first, params, "params", error);
+    if (!status && p->struct_size > first && p->struct_size < sizeof(*p))
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "params.struct_size is %d: must be the size of the struct, %d",
+                           (int64_t)p->struct_size, (int64_t)sizeof(*p));
+    return status;
+}
+
 int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
                            posenc_error *error)
 {
     posenc_rope_params p;
-    posenc_rope_params_init(&p);
     if (!plan)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
-    int32_t status = posenc_struct_read(&p, sizeof(p), sizeof(p), params, "params", error);
+    int32_t status = read_params(&p, params, error);
     if (!status)
         status = posenc_rope_params_check(&p, error);
     const struct posenc_kernels *kernels = NULL;
@@ -180,33 +273,10 @@ int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
     if (status)
         return status;
     drop_unused(&p);
-    struct posenc_plan *made = malloc(sizeof(*made));
+    struct posenc_plan *made = make(&p, kernels);
     if (!made)
-        return posenc_fail(error, POSENC_ERROR_MEMORY, "no memory for a plan");
-    *made = (struct posenc_plan){
-        .kernels = kernels,
-        .layout = p.layout,
-        .head_dim = p.head_dim,
-        .rotary_dim = p.rotary_dim,
-        .rotary_offset = p.rotary_offset,
-        .pairs = p.rotary_dim / 2,
-        .rows_by = rows_by(&p),
-        .row_dtype = p.row_dtype ? p.row_dtype : POSENC_F32,
-        .range = range_of(&p),
-        .params = p,
-        .axes = p.axes ? p.axes : 1,
-        .num_sets = p.num_factors ? p.num_factors : 1,
-    };
-    fill_in_place(made);
-    /* Until copied they are not the plan's to free. */
-    made->params.frequencies = made->params.factors = NULL;
-    made->params.short_factors = made->params.long_factors = NULL;
-    made->params.axis_of_pair = NULL;
-    if (!fill(made, &p)) {
-        posenc_plan_free(made);
         return posenc_fail(error, POSENC_ERROR_MEMORY, "no memory for a plan of %d pairs",
                            (int64_t)(p.rotary_dim / 2));
-    }
     *plan = made;
     return POSENC_OK;
 }

@@ -1,41 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of every parameter of a plan. */
-#include "error.h"
+/* Checks of every parameter of a plan; those of a scaling and of a recipe have their own file. */
+#include "frequencies.h"
 #include "plan.h"
+#include "plan_check.h"
 
-enum { MAX_HEAD_DIM = 65536, MAX_AXES = 4, MAX_FACTORS = 65536 };
+#include <math.h>
+
+enum { MAX_HEAD_DIM = 65536, MAX_AXES = 4 };
 static const double MAX_FREQUENCY = 0x1p76; /* what 192 bits of 1 / 2 pi can reduce, see angle.h */
-
-/* Comparisons are written so that NaN fails them. */
-static int32_t need(int holds, const char *name, double value, const char *rule,
-                    posenc_error *error)
-{
-    if (holds)
-        return POSENC_OK;
-    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %g: must be %s", name, value, rule);
-}
-
-static int finite_in(double x, double low, double high)
-{
-    return x >= low && x <= high;
-}
-
-/* Factors that no model comes near, so that no product of a few can overflow or underflow. */
-static int in_factor_range(double x)
-{
-    return finite_in(x, 0x1p-64, 0x1p64);
-}
-
-static const char FACTOR_RANGE[] = "2^-64..2^64";
-
-static int32_t check_enum(int32_t value, int32_t first, int32_t last, const char *name,
-                          const char *rule, posenc_error *error)
-{
-    if (value >= first && value <= last)
-        return POSENC_OK;
-    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be %s", name, (int64_t)value,
-                       rule);
-}
 
 static int32_t check_widths(const posenc_rope_params *p, posenc_error *error)
 {
@@ -57,88 +29,54 @@ static int32_t check_widths(const posenc_rope_params *p, posenc_error *error)
     return POSENC_OK;
 }
 
-/* The factors of LINEAR: a list, or the one. */
-static int32_t check_linear(const posenc_rope_params *p, posenc_error *error)
+/* What each source allows, and the highest scaling that goes with it. */
+static int in_source_range(int32_t source, double x)
 {
-    if (!p->factors != !p->num_factors || p->num_factors < 0 ||
-        p->num_factors > MAX_FACTORS)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "num_factors is %d: must be 1..%d with factors, 0 without",
-                           (int64_t)p->num_factors, (int64_t)MAX_FACTORS);
-    for (int32_t i = 0; i < p->num_factors; i++)
-        if (!in_factor_range(p->factors[i]))
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "factors[%d] is %g: must be %s",
-                               (int64_t)i, p->factors[i], FACTOR_RANGE);
-    return p->factors ? POSENC_OK
-                      : need(in_factor_range(p->factor), "factor", p->factor, FACTOR_RANGE, error);
+    switch (source) {
+    case POSENC_FREQUENCIES_INVERSE:
+        return x >= 0 && x < MAX_FREQUENCY;
+    case POSENC_FREQUENCIES_DIVISORS:
+        return finite_in(x, 0x1p-64, 0x1p1000);
+    default: /* an endless period stands still */
+        return finite_in(x, 0x1p-75, 0x1p1000) || x == INFINITY;
+    }
 }
 
-static int32_t check_llama3(const posenc_rope_params *p, posenc_error *error)
-{
-    int32_t status = need(in_factor_range(p->low_freq_factor), "low_freq_factor",
-                          p->low_freq_factor, FACTOR_RANGE, error);
-    if (!status)
-        status = need(in_factor_range(p->high_freq_factor), "high_freq_factor",
-                      p->high_freq_factor, FACTOR_RANGE, error);
-    /* With equal factors the blend divides by zero, so their meaning would be a guess. */
-    if (!status && !(p->low_freq_factor < p->high_freq_factor))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "low_freq_factor is %g: must be < high_freq_factor (%g)",
-                           p->low_freq_factor, p->high_freq_factor);
-    return status;
-}
+static const char *const SOURCE_RANGES[] = {
+    [POSENC_FREQUENCIES_INVERSE] = ">= 0 and < 2^76",
+    [POSENC_FREQUENCIES_DIVISORS] = "2^-64..2^1000",
+    [POSENC_FREQUENCIES_PERIODS] = "2^-75..2^1000 or infinite",
+};
 
-static int32_t check_yarn(const posenc_rope_params *p, posenc_error *error)
+/* Each may be tiny by itself, but a frequency is at most 1 / (divisor * factor). */
+static int32_t check_divided(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status =
-        need(in_factor_range(p->beta_slow), "beta_slow", p->beta_slow, FACTOR_RANGE, error);
-    if (!status)
-        status =
-            need(in_factor_range(p->beta_fast), "beta_fast", p->beta_fast, FACTOR_RANGE, error);
-    if (!status && !(p->beta_slow <= p->beta_fast))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "beta_slow is %g: must be <= beta_fast (%g)", p->beta_slow,
-                           p->beta_fast);
-    if (!status)
-        status = need(finite_in(p->mscale, 0, 0x1p64), "mscale", p->mscale, "0..2^64", error);
-    if (!status)
-        status = need(finite_in(p->mscale_all_dim, 0, 0x1p64), "mscale_all_dim", p->mscale_all_dim,
-                      "0..2^64", error);
-    return status ? status : check_enum(p->truncate, 0, 1, "truncate", "0 or 1", error);
-}
-
-static int32_t check_scaling(const posenc_rope_params *p, posenc_error *error)
-{
-    int32_t status =
-        check_enum(p->scaling, POSENC_SCALING_NONE, POSENC_SCALING_YARN, "scaling",
-                   "POSENC_SCALING_NONE, _LINEAR, _LLAMA3 or _YARN", error);
-    if (status || p->scaling == POSENC_SCALING_NONE)
-        return status;
-    if (p->scaling == POSENC_SCALING_LINEAR)
-        return check_linear(p, error);
-    status = need(in_factor_range(p->factor), "factor", p->factor, FACTOR_RANGE, error);
-    if (!status)
-        status = need(finite_in(p->original_max_position, 1, 0x1p64), "original_max_position",
-                      p->original_max_position, "1..2^64", error);
-    if (!status && p->scaling == POSENC_SCALING_LLAMA3)
-        status = check_llama3(p, error);
-    if (!status && p->scaling == POSENC_SCALING_YARN)
-        status = check_yarn(p, error);
-    return status;
+    double factor = p->scaling == POSENC_SCALING_LINEAR ? p->factor : 1;
+    int listed = p->scaling == POSENC_SCALING_LINEAR && p->factors;
+    for (int32_t n = 0; listed && n < p->num_factors; n++)
+        factor = n == 0 || p->factors[n] < factor ? p->factors[n] : factor;
+    for (int32_t i = 0; i < p->rotary_dim / 2; i++)
+        if (p->frequencies[i] * factor < 0x1p-75)
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                               "frequencies[%d] is %g with factor %g: the product must be >= 2^-75",
+                               (int64_t)i, p->frequencies[i], factor);
+    return POSENC_OK;
 }
 
 static int32_t check_frequencies(const posenc_rope_params *p, posenc_error *error)
 {
-    int32_t status =
-        check_enum(p->frequency_source, POSENC_FREQUENCIES_FORMULA, POSENC_FREQUENCIES_DIVISORS,
-                   "frequency_source", "POSENC_FREQUENCIES_FORMULA, _INVERSE or _DIVISORS", error);
+    int32_t status = check_enum(p->frequency_source, POSENC_FREQUENCIES_FORMULA,
+                                POSENC_FREQUENCIES_PERIODS, "frequency_source",
+                                "POSENC_FREQUENCIES_FORMULA, _INVERSE, _DIVISORS or _PERIODS",
+                                error);
     if (status)
         return status;
     if ((p->frequency_source == POSENC_FREQUENCIES_FORMULA) != !p->frequencies)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "frequencies is %s: must be %s",
                            p->frequencies ? "given" : "NULL",
                            p->frequencies ? "NULL for POSENC_FREQUENCIES_FORMULA"
-                                          : "given for POSENC_FREQUENCIES_INVERSE and _DIVISORS");
+                                          : "given for POSENC_FREQUENCIES_INVERSE, _DIVISORS and "
+                                            "_PERIODS");
     if (!p->frequencies)
         return POSENC_OK;
     int divisors = p->frequency_source == POSENC_FREQUENCIES_DIVISORS;
@@ -147,21 +85,11 @@ static int32_t check_frequencies(const posenc_rope_params *p, posenc_error *erro
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "scaling is %d: with the caller's frequencies it must be 0..%d",
                            (int64_t)p->scaling, (int64_t)highest);
-    for (int i = 0; i < p->rotary_dim / 2; i++) {
-        double x = p->frequencies[i];
-        if (!(divisors ? finite_in(x, 0x1p-64, 0x1p1000) : x >= 0 && x < MAX_FREQUENCY))
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "frequencies[%d] is %g: must be %s", (int64_t)i, x,
-                               divisors ? "2^-64..2^1000" : ">= 0 and < 2^76");
-    }
-    /* Each may be tiny by itself, but a frequency is at most 1 / (divisor * factor). */
-    double factor = p->scaling == POSENC_SCALING_LINEAR ? p->factor : 1;
-    for (int i = 0; divisors && i < p->rotary_dim / 2; i++)
-        if (p->frequencies[i] * factor < 0x1p-75)
-            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                               "frequencies[%d] is %g with factor %g: the product must be >= 2^-75",
-                               (int64_t)i, p->frequencies[i], factor);
-    return POSENC_OK;
+    for (int32_t i = 0; i < p->rotary_dim / 2; i++)
+        if (!in_source_range(p->frequency_source, p->frequencies[i]))
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "frequencies[%d] is %g: must be %s",
+                               (int64_t)i, p->frequencies[i], SOURCE_RANGES[p->frequency_source]);
+    return divisors ? check_divided(p, error) : POSENC_OK;
 }
 
 static int32_t check_tables(const posenc_rope_params *p, posenc_error *error)
@@ -206,21 +134,23 @@ static int32_t check_rest(const posenc_rope_params *p, posenc_error *error)
                       "attention_factor", p->attention_factor, "2^-64..2^64, or 0 for the rule",
                       error);
     if (!status)
-        status = check_enum(p->recipe, POSENC_RECIPE_EXACT, POSENC_RECIPE_HF_F32, "recipe",
-                            "POSENC_RECIPE_EXACT or _HF_F32", error);
+        status = check_enum(p->recipe, POSENC_RECIPE_EXACT, POSENC_RECIPE_GGML, "recipe",
+                            "POSENC_RECIPE_EXACT, _HF_F32, _VLLM or _GGML", error);
     if (!status)
         status = check_enum(p->row_dtype, 0, POSENC_BF16, "row_dtype",
                             "0, POSENC_F32, POSENC_F16 or POSENC_BF16", error);
-    if (!status && p->row_dtype > POSENC_F32 && p->recipe != POSENC_RECIPE_HF_F32)
+    if (!status && p->row_dtype > POSENC_F32 && p->recipe != POSENC_RECIPE_HF_F32 &&
+        p->recipe != POSENC_RECIPE_VLLM)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "row_dtype is %d: must be 0 or POSENC_F32 unless recipe is HF_F32",
-                           (int64_t)p->row_dtype);
+                           "row_dtype is %d: must be 0 or POSENC_F32 unless recipe is HF_F32 or "
+                           "VLLM", (int64_t)p->row_dtype);
     if (!status && p->max_position < 0)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "max_position is %d: must be >= 0 (0 = no limit)", p->max_position);
-    if (!status && p->reserved)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "reserved is %d: must be 0",
-                           (int64_t)p->reserved);
+    if (!status && (p->reserved || p->reserved2))
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be 0",
+                           p->reserved ? "reserved" : "reserved2",
+                           (int64_t)(p->reserved ? p->reserved : p->reserved2));
     return status;
 }
 
@@ -236,6 +166,35 @@ static int32_t check_axes(const posenc_rope_params *p, posenc_error *error)
     return status;
 }
 
+/* The decay is defined for one position and frequencies that fall by a formula. */
+static int32_t check_xpos(const posenc_rope_params *p, posenc_error *error)
+{
+    int32_t status = check_enum(p->xpos, POSENC_XPOS_KEYS, POSENC_XPOS_QUERIES, "xpos",
+                                "POSENC_XPOS_NONE, _QUERIES or _KEYS", error);
+    if (status || p->xpos == POSENC_XPOS_NONE)
+        return status;
+    if (p->recipe || p->frequency_source || p->cos_table || p->axes > 1)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "xpos is %d: recipe and frequency_source must be 0, cos_table NULL, "
+                           "axes 0 or 1", (int64_t)p->xpos);
+    if (p->xpos_center < INT32_MIN || p->xpos_center > INT32_MAX)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "xpos_center is %d: must be -2^31..2^31 - 1", p->xpos_center);
+    return need(in_factor_range(p->xpos_scale_base), "xpos_scale_base", p->xpos_scale_base,
+                "2^-64..2^64", error);
+}
+
+/* Large factors and magnitudes multiply, and rows have float32 alone. */
+static int32_t check_attention(const posenc_rope_params *p, posenc_error *error)
+{
+    double factor = posenc_attention_factor(p, 0);
+    if (in_factor_range(factor))
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "factor is %g: the attention factor by the rule is %g, must be 2^-64..2^64",
+                       p->factor, factor);
+}
+
 int32_t posenc_rope_params_check(const posenc_rope_params *p, posenc_error *error)
 {
     int32_t status = check_widths(p, error);
@@ -244,8 +203,14 @@ int32_t posenc_rope_params_check(const posenc_rope_params *p, posenc_error *erro
     if (!status)
         status = check_axes(p, error);
     if (!status)
-        status = check_scaling(p, error);
+        status = posenc_scaling_check(p, error);
     if (!status)
         status = check_frequencies(p, error);
-    return status ? status : check_tables(p, error);
+    if (!status)
+        status = check_tables(p, error);
+    if (!status)
+        status = check_xpos(p, error);
+    if (!status)
+        status = posenc_recipe_check(p, error);
+    return status ? status : check_attention(p, error);
 }

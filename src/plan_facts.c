@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan tells about itself. */
 #include "error.h"
+#include "frequencies.h"
 #include "plan.h"
+
+const struct posenc_frequency_set *posenc_plan_set(const struct posenc_plan *plan, int64_t length,
+                                                   int32_t set)
+{
+    if (!plan->depends_on_length)
+        return &plan->sets[set];
+    if (length <= posenc_trained_length(&plan->params))
+        return &plan->sets[0];
+    return plan->params.scaling == POSENC_SCALING_LONGROPE ? &plan->sets[1] : NULL;
+}
 
 int32_t posenc_plan_pairs(const posenc_plan *plan)
 {
@@ -18,8 +29,43 @@ int32_t posenc_plan_isa(const posenc_plan *plan)
     return plan ? plan->kernels->isa : 0;
 }
 
-int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_freq, size_t count,
-                             posenc_error *error)
+double posenc_plan_softmax_multiplier(const posenc_plan *plan)
+{
+    return plan ? posenc_softmax_multiplier(&plan->params) : 0.0;
+}
+
+int32_t posenc_plan_axes(const posenc_plan *plan)
+{
+    return plan ? plan->axes : 0;
+}
+
+static int32_t check_length(const posenc_plan *plan, int64_t length, posenc_error *error)
+{
+    if (!plan->depends_on_length || length > 0)
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "length is %d: must be > 0, frequencies depend on it", length);
+}
+
+/* A length beyond L0 where the frequencies grow with each: they are in no set. */
+static void frequencies_of_length(const posenc_plan *plan, int64_t length, double *inv_freq)
+{
+    float values[POSENC_ROW_BLOCK];
+    if (plan->rows_by != POSENC_ROWS_HF_F32) {
+        posenc_frequencies(&plan->params, length, 0, 0, plan->pairs, inv_freq);
+        return;
+    }
+    for (int32_t first = 0; first < plan->pairs; first += POSENC_ROW_BLOCK) {
+        int32_t rest = plan->pairs - first;
+        int32_t count = rest < POSENC_ROW_BLOCK ? rest : POSENC_ROW_BLOCK;
+        posenc_frequencies_f32(&plan->params, length, 0, first, count, values);
+        for (int32_t i = 0; i < count; i++)
+            inv_freq[first + i] = values[i];
+    }
+}
+
+static int32_t check_inv_freq(const posenc_plan *plan, const double *inv_freq, size_t count,
+                              posenc_error *error)
 {
     if (!plan || !inv_freq)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
@@ -30,39 +76,56 @@ int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_freq, size_t c
     if (plan->rows_by == POSENC_ROWS_TABLE)
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
                            "plan was made from tables: it has no frequencies");
-    memcpy(inv_freq, plan->sets[0].inv_freq, count * sizeof(double));
     return POSENC_OK;
 }
 
-int32_t posenc_plan_inv_freq_at(const posenc_plan *plan, int64_t length, int32_t set,
-                              double *inv_freq, size_t count, double *attention_factor,
-                              posenc_error *error)
+int32_t posenc_plan_inv_freq(const posenc_plan *plan, double *inv_freq, size_t count,
+                             posenc_error *error)
 {
-    (void)plan;
-    (void)length;
-    (void)set;
-    (void)inv_freq;
-    (void)count;
-    (void)attention_factor;
-    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "not available in this build");
+    return posenc_plan_inv_freq_at(plan, 1, 0, inv_freq, count, NULL, error);
+}
+
+int32_t posenc_plan_inv_freq_at(const posenc_plan *plan, int64_t length, int32_t set,
+                                double *inv_freq, size_t count, double *attention_factor,
+                                posenc_error *error)
+{
+    int32_t status = check_inv_freq(plan, inv_freq, count, error);
+    if (!status)
+        status = check_length(plan, length, error);
+    if (status)
+        return status;
+    int32_t sets = plan->params.factors ? plan->num_sets : 1;
+    if (set < 0 || set >= sets)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "set is %d: must be 0..%d", (int64_t)set,
+                           (int64_t)(sets - 1));
+    const struct posenc_frequency_set *found = posenc_plan_set(plan, length, set);
+    if (found)
+        memcpy(inv_freq, found->inv_freq, count * sizeof(double));
+    else
+        frequencies_of_length(plan, length, inv_freq);
+    if (attention_factor)
+        *attention_factor = found ? found->attention_factor
+                                  : posenc_attention_factor(&plan->params, length);
+    return POSENC_OK;
 }
 
 int32_t posenc_plan_length_range(const posenc_plan *plan, int64_t length, int64_t *first,
-                              int64_t *next, posenc_error *error)
+                                 int64_t *next, posenc_error *error)
 {
-    (void)plan;
-    (void)length;
-    (void)first;
-    (void)next;
-    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "not available in this build");
-}
-
-double posenc_plan_softmax_multiplier(const posenc_plan *plan)
-{
-    return plan ? 1.0 : 0.0;
-}
-
-int32_t posenc_plan_axes(const posenc_plan *plan)
-{
-    return plan ? 1 : 0;
+    if (!plan || !first || !next)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
+                           !plan ? "plan" : !first ? "first" : "next");
+    int32_t status = check_length(plan, length, error);
+    if (status)
+        return status;
+    int64_t trained = plan->depends_on_length ? posenc_trained_length(&plan->params) : INT64_MAX;
+    if (trained == INT64_MAX || length <= trained) {
+        *first = 1;
+        *next = trained == INT64_MAX ? INT64_MAX : trained + 1;
+        return POSENC_OK;
+    }
+    int one = plan->params.scaling == POSENC_SCALING_LONGROPE;
+    *first = one ? trained + 1 : length;
+    *next = one || length == INT64_MAX ? INT64_MAX : length + 1;
+    return POSENC_OK;
 }

@@ -25,7 +25,8 @@ static inline posenc_rope_params parameters(int32_t scaling, double base, int32_
                                 .high_freq_factor = 4.0,
                                 .beta_fast = 32.0,
                                 .beta_slow = 1.0,
-                                .truncate = 1};
+                                .truncate = 1,
+                                .magnitude_slope = 0.1};
 }
 
 /* Every pair of set 0, without a length. */

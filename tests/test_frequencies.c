@@ -292,7 +292,7 @@ static void double_doubles_keep_a_hundred_bits(void **state)
     posenc_dd one = posenc_dd_from(1.0);
     for (size_t b = 0; b < COUNT(BASES); b++) {
         for (int32_t n = 1; n <= 32768; n = n * 2 + n % 3) {
-            posenc_dd root = posenc_dd_inverse_root(BASES[b], n);
+            posenc_dd root = posenc_dd_inverse_root(posenc_dd_from(BASES[b]), n);
             posenc_dd back = posenc_dd_mul(posenc_dd_power(root, n), posenc_dd_from(BASES[b]));
             assert_true(fabs(posenc_dd_sub(back, one).hi) < n * 0x1p-103);
         }
