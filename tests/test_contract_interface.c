@@ -33,7 +33,7 @@ static void test_null(void **state)
     assert_refused(posenc_contract_open(NULL, "x", &e), &e, BAD, "contract is NULL");
     assert_refused(posenc_contract_open(&none, NULL, &e), &e, BAD, "path is NULL");
     assert_refused(posenc_contract_parse(NULL, "{}", 2, &e), &e, BAD, "contract is NULL");
-    assert_refused(posenc_contract_parse(&none, NULL, 2, &e), &e, BAD, "json is NULL");
+    assert_refused(posenc_contract_parse(&none, NULL, 2, &e), &e, BAD, "data is NULL");
     assert_refused(posenc_contract_get_facts(NULL, &facts, &e), &e, BAD, "contract is NULL");
     assert_refused(posenc_contract_get_facts(contract, NULL, &e), &e, BAD, "facts is NULL");
     assert_refused(posenc_contract_get_set(NULL, 0, &set, &e), &e, BAD, "contract is NULL");

@@ -38,7 +38,8 @@ enum { /* what posenc_contract_layer_set answers beside an index */
 
 /* Limits for hostile files. */
 enum {
-    POSENC_CONTRACT_MAX_BYTES = 16777216, /* size of a JSON file, or of the header of a GGUF file */
+    POSENC_CONTRACT_MAX_BYTES = 16777216, /* size of a JSON file, and of what is read from a pipe */
+    POSENC_CONTRACT_MAX_HEADER = 134217728, /* header of a GGUF file, vocabulary included */
     POSENC_CONTRACT_MAX_DEPTH = 64,       /* nesting of arrays and objects */
     POSENC_CONTRACT_MAX_LAYERS = 65536,
     POSENC_CONTRACT_MAX_ENTRIES = 65536   /* metadata entries, and tensors, of a GGUF file */
@@ -49,13 +50,16 @@ typedef struct posenc_contract posenc_contract;
 
 /*
  * Reads a model's file: a config.json, a params.json (Meta, Mistral), a genai_config.json, a GGUF
- * file (versions 2 and 3, both byte orders; only its header is touched), or a folder with one of
- * the JSON files, tried in this order. What a file is follows from its content, not its name.
+ * file (versions 2 and 3, both byte orders), or a folder with one of the JSON files, tried in this
+ * order. What a file is follows from its content, not its name. Of a GGUF file only the header and
+ * small tensors of factors are touched; it is mapped, so that it must not be shortened meanwhile
+ * (the system would end the process, by SIGBUS).
  */
 POSENC_API int32_t posenc_contract_open(posenc_contract **contract, const char *path,
                                         posenc_error *error);
 
-/* Reads the same from memory: `length` bytes of JSON in UTF-8 (no NUL needed), or a GGUF header. */
+/* Reads the same from memory: `length` bytes of JSON in UTF-8 (no NUL needed), or of a GGUF file
+ * from its start to the end of its header and of the tensors rope_freqs and rope_factors_*. */
 POSENC_API int32_t posenc_contract_parse(posenc_contract **contract, const char *data,
                                          size_t length, posenc_error *error);
 

@@ -1,55 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 /* The public functions of libposenc-contract. */
 #include "file.h"
+#include "gguf.h"
+#include "kinds.h"
 #include "reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-static int32_t read_json(posenc_contract **contract, const char *json, size_t length,
+/* What a file is follows from its content: each kind has keys that the others lack. */
+static int read_kind(struct posenc_reader *reader)
+{
+    if (posenc_is_genai(reader->root.json)) {
+        return posenc_read_genai(reader);
+    }
+    return posenc_is_params(reader->root.json) ? posenc_read_params(reader)
+                                               : posenc_read_hf(reader);
+}
+
+static int read_json(struct posenc_reader *reader, const struct posenc_file *file)
+{
+    reader->status =
+        posenc_json_load(&reader->root.json, file->bytes, file->length, reader->error);
+    int answer = reader->status == POSENC_OK ? read_kind(reader) : -1;
+    json_decref(reader->root.json);
+    return answer;
+}
+
+static int32_t read_file(posenc_contract **contract, const struct posenc_file *file,
                          posenc_error *error)
 {
-    struct posenc_reader reader = {.error = error};
-    int32_t status = posenc_json_load(&reader.root.json, json, length, error);
-    if (status != POSENC_OK) {
-        return status;
-    }
-    reader.contract = posenc_contract_new();
+    struct posenc_reader reader = {.error = error, .contract = posenc_contract_new()};
     if (!reader.contract) {
-        json_decref(reader.root.json);
         return posenc_fail(error, POSENC_ERROR_MEMORY, "no memory for a contract");
     }
-    int answer = posenc_read_hf(&reader);
-    json_decref(reader.root.json);
-    if (answer < 0) {
+    int answer = posenc_file_is_gguf(file->bytes, file->length) ? posenc_read_gguf(&reader, file)
+                                                                : read_json(&reader, file);
+    int32_t status = answer < 0 ? reader.status : posenc_contract_settle(reader.contract, error);
+    if (status != POSENC_OK) {
         posenc_contract_free(reader.contract);
-        return reader.status;
+        return status;
     }
     *contract = reader.contract;
     return POSENC_OK;
 }
 
-int32_t posenc_contract_parse(posenc_contract **contract, const char *json, size_t length,
+int32_t posenc_contract_parse(posenc_contract **contract, const char *data, size_t length,
                               posenc_error *error)
 {
     if (!contract) {
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "contract is NULL: must be given");
     }
-    if (!json) {
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "json is NULL: must be given");
+    if (!data) {
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "data is NULL: must be given");
     }
+    const struct posenc_file file = {
+        .bytes = data, .length = length, .size = length, .descriptor = -1};
     int saved = errno;
-    posenc_contract *made = NULL;
-    int32_t status = read_json(&made, json, length, error);
-    if (status == POSENC_OK) {
-        status = posenc_contract_settle(made, error);
-    }
+    int32_t status = read_file(contract, &file, error);
     errno = saved;
-    if (status == POSENC_OK) {
-        *contract = made;
-    } else {
-        posenc_contract_free(made);
-    }
     return status;
 }
 
@@ -61,12 +70,14 @@ int32_t posenc_contract_open(posenc_contract **contract, const char *path, posen
     if (!path) {
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "path is NULL: must be given");
     }
-    struct posenc_text text;
-    int32_t status = posenc_text_read(path, &text, error);
+    struct posenc_file file;
+    int saved = errno;
+    int32_t status = posenc_file_open(path, &file, error);
     if (status == POSENC_OK) {
-        status = posenc_contract_parse(contract, text.bytes, text.length, error);
-        free(text.bytes);
+        status = read_file(contract, &file, error);
     }
+    posenc_file_close(&file);
+    errno = saved;
     return status;
 }
 
