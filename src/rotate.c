@@ -2,43 +2,26 @@
 /* Rotation of Q and K: by rows that exist, by rows made on the way, and for contiguous arrays. */
 #include "error.h"
 #include "glance.h"
+#include "rotate_f64.h"
 #include "sides.h"
 #include "tensor.h"
 
 /* Calls that touch more bytes than this read ahead: the data cannot be in the nearer caches. */
 enum { AHEAD_BYTES = 1 << 20 };
 
-/* The stride of a dimension; of a single element it means nothing and may be anything. */
-static ptrdiff_t step(const posenc_tensor *t, int d)
-{
-    return t->shape[d] > 1 ? (ptrdiff_t)t->stride[d] : 0;
-}
-
-/* The window may stand alone in the tensor: then it starts at channel 0. */
-static int64_t window(const posenc_plan *plan, const posenc_tensor *t)
-{
-    return t->shape[3] == plan->rotary_dim ? 0 : plan->rotary_offset;
-}
-
-static char *element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head,
-                     int64_t channel)
-{
-    int64_t at = b * step(t, 0) + token * step(t, 1) + head * step(t, 2) + channel;
-    return (char *)t->data + at * posenc_dtype_size(t->dtype);
-}
-
 static void copy_channels(const posenc_plan *plan, const struct posenc_side *s, int64_t from,
                           int64_t to)
 {
     const posenc_tensor *in = s->in, *out = s->out;
-    posenc_convert_kernel *convert = plan->kernels->convert[in->dtype - 1][out->dtype - 1];
+    posenc_convert_kernel *convert =
+        in->dtype == out->dtype ? NULL : plan->kernels->convert[in->dtype - 1][out->dtype - 1];
     if (from == to)
         return;
     for (int64_t b = 0; b < in->shape[0]; b++)
         for (int64_t t = 0; t < in->shape[1]; t++)
             for (int64_t h = 0; h < in->shape[2]; h++) {
-                const char *src = element(in, b, t, h, from);
-                char *dst = element(out, b, t, h, from);
+                const char *src = posenc_element(in, b, t, h, from);
+                char *dst = posenc_element(out, b, t, h, from);
                 if (convert)
                     convert(src, dst, (size_t)(to - from));
                 else
@@ -51,7 +34,7 @@ static void copy_rest(const posenc_plan *plan, const struct posenc_side *s)
 {
     if (!s->in || s->in == s->out || posenc_tensor_is_empty(s->in))
         return;
-    int64_t first = window(plan, s->in);
+    int64_t first = posenc_window(plan, s->in);
     copy_channels(plan, s, 0, first);
     copy_channels(plan, s, first + plan->rotary_dim, s->in->shape[3]);
 }
@@ -70,6 +53,7 @@ struct work {
     const posenc_plan *plan;
     int32_t direction;
     int64_t batch, tokens;
+    int wide; /* F64 tensors and rows: the passes are one for each side and have no kernel */
     int passes;
     struct pass pass[2];
 };
@@ -80,10 +64,10 @@ static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct
     int n = pass->job.sides++;
     pass->side[n] = s;
     pass->kernel = plan->kernels->rotate[plan->layout - 1][s->in->dtype - 1][s->out->dtype - 1];
-    pass->job.side[n].src_token = (ptrdiff_t)(step(s->in, 1) * in);
-    pass->job.side[n].src_head = (ptrdiff_t)(step(s->in, 2) * in);
-    pass->job.side[n].dst_token = (ptrdiff_t)(step(s->out, 1) * out);
-    pass->job.side[n].dst_head = (ptrdiff_t)(step(s->out, 2) * out);
+    pass->job.side[n].src_token = (ptrdiff_t)(posenc_step(s->in, 1) * in);
+    pass->job.side[n].src_head = (ptrdiff_t)(posenc_step(s->in, 2) * in);
+    pass->job.side[n].dst_token = (ptrdiff_t)(posenc_step(s->out, 1) * out);
+    pass->job.side[n].dst_head = (ptrdiff_t)(posenc_step(s->out, 2) * out);
     pass->job.side[n].heads = (size_t)s->in->shape[2];
 }
 
@@ -102,10 +86,15 @@ static void make_work(struct work *work, const posenc_plan *plan, int32_t direct
     work->direction = direction;
     work->batch = t->shape[0];
     work->tokens = t->shape[1];
+    work->wide = posenc_sides_are_wide(side);
     work->passes = 0;
     for (int i = 0; i < 2; i++) {
         if (!side[i].in || posenc_tensor_is_empty(side[i].in))
             continue;
+        if (work->wide) {
+            work->pass[work->passes++].side[0] = &side[i];
+            continue;
+        }
         int together = work->passes && side[0].in->dtype == side[1].in->dtype &&
                        side[0].out->dtype == side[1].out->dtype;
         if (!together)
@@ -113,21 +102,13 @@ static void make_work(struct work *work, const posenc_plan *plan, int32_t direct
         bytes += bytes_of(plan, &side[i]);
         add_to_pass(&work->pass[work->passes - 1], plan, &side[i]);
     }
-    for (int i = 0; i < work->passes; i++) {
+    for (int i = 0; !work->wide && i < work->passes; i++) {
         work->pass[i].job.partner = (size_t)plan->pairs;
         work->pass[i].job.ahead = bytes > AHEAD_BYTES;
     }
 }
 
-/* Tokens of one batch row, and pairs [first, first + count) of their rows. */
-struct stretch {
-    int64_t batch, token;
-    size_t tokens, first, count;
-    const float *cos, *sin;
-    ptrdiff_t row_stride;
-};
-
-static void rotate_pairs(struct work *work, const struct stretch *w)
+static void rotate_pairs(struct work *work, const struct posenc_stretch *w)
 {
     int64_t skipped = (int64_t)w->first * (work->plan->layout == POSENC_ADJACENT ? 2 : 1);
     for (int i = 0; i < work->passes; i++) {
@@ -139,23 +120,19 @@ static void rotate_pairs(struct work *work, const struct stretch *w)
         job->pairs = w->count;
         for (int n = 0; n < job->sides; n++) {
             const struct posenc_side *s = work->pass[i].side[n];
-            int64_t channel = window(work->plan, s->in) + skipped;
-            job->side[n].src = element(s->in, w->batch, w->token, 0, channel);
-            job->side[n].dst = element(s->out, w->batch, w->token, 0, channel);
+            int64_t channel = posenc_window(work->plan, s->in) + skipped;
+            job->side[n].src = posenc_element(s->in, w->batch, w->token, 0, channel);
+            job->side[n].dst = posenc_element(s->out, w->batch, w->token, 0, channel);
         }
         work->pass[i].kernel(job);
     }
 }
 
-/*
- * INVERSE and TRANSPOSE turn by minus the angle, which only negates the sines; INVERSE also divides
- * the attention factor out, which rows carry once and the result must lose twice.
- */
+/* The row of the other direction. */
 static void prepare_row(const struct work *work, const float *cos, const float *sin, size_t count,
                         float *new_cos, float *new_sin)
 {
-    double a = work->plan->sets->attention_factor;
-    double scale = work->direction == POSENC_INVERSE ? 1 / (a * a) : 1;
+    double scale = posenc_turned_scale(work->plan, work->direction);
     for (size_t i = 0; i < count; i++) {
         new_cos[i] = (float)((double)cos[i] * scale);
         new_sin[i] = (float)((double)sin[i] * -scale);
@@ -165,10 +142,10 @@ static void prepare_row(const struct work *work, const float *cos, const float *
 enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = 8192 }; /* 32 KiB of rows on the stack */
 
 /* Each row goes through `prepare_row` into a buffer, a few pairs at a time. */
-static void rotate_turned(struct work *work, const struct stretch *whole)
+static void rotate_turned(struct work *work, const struct posenc_stretch *whole)
 {
     float cos[CHUNK_PAIRS], sin[CHUNK_PAIRS];
-    struct stretch w = *whole;
+    struct posenc_stretch w = *whole;
     w.tokens = 1;
     w.cos = cos;
     w.sin = sin;
@@ -177,37 +154,44 @@ static void rotate_turned(struct work *work, const struct stretch *whole)
             ptrdiff_t at = (ptrdiff_t)t * whole->row_stride + (ptrdiff_t)i;
             w.first = whole->first + i;
             w.count = whole->count - i < CHUNK_PAIRS ? whole->count - i : CHUNK_PAIRS;
-            prepare_row(work, whole->cos + at, whole->sin + at, w.count, cos, sin);
+            prepare_row(work, (const float *)whole->cos + at, (const float *)whole->sin + at,
+                        w.count, cos, sin);
             rotate_pairs(work, &w);
         }
 }
 
-static void rotate_stretch(struct work *work, const struct stretch *w)
+static void rotate_stretch(struct work *work, const struct posenc_stretch *w)
 {
-    if (work->direction == POSENC_FORWARD)
+    if (work->wide)
+        for (int i = 0; i < work->passes; i++)
+            posenc_rotate_f64(work->plan, work->direction, work->pass[i].side[0], w);
+    else if (work->direction == POSENC_FORWARD)
         rotate_pairs(work, w);
     else
         rotate_turned(work, w);
 }
 
-static int32_t fail_rows(const posenc_plan *plan, const posenc_tensor *rows, posenc_error *error)
+static int32_t fail_rows(const posenc_plan *plan, int wide, const posenc_tensor *rows,
+                         posenc_error *error)
 {
     return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                       "rows is [%d, %d, %d, %d] of dtype %d: must be [batch, tokens, 1, %d] of "
-                       "POSENC_F32",
+                       "rows is [%d, %d, %d, %d] of dtype %d: must be [batch, tokens, 1, %d] of %s",
                        rows->shape[0], rows->shape[1], rows->shape[2], rows->shape[3],
-                       (int64_t)rows->dtype, (int64_t)plan->rotary_dim);
+                       (int64_t)rows->dtype, (int64_t)plan->rotary_dim,
+                       wide ? "POSENC_F64, as q and k are" : "POSENC_F32");
 }
 
 static int32_t check_rows(const posenc_plan *plan, const struct posenc_side side[2],
                           const posenc_tensor *rows, posenc_error *error)
 {
     struct posenc_view view;
-    int32_t status = posenc_view_check(&view, rows, "rows", error);
+    const int wide = posenc_sides_are_wide(side);
+    int32_t status = posenc_row_view_check(&view, rows, "rows", error);
     if (status)
         return status;
-    if (rows->dtype != POSENC_F32 || rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim)
-        return fail_rows(plan, rows, error);
+    if (rows->dtype != (wide ? POSENC_F64 : POSENC_F32) || rows->shape[2] != 1 ||
+        rows->shape[3] != plan->rotary_dim)
+        return fail_rows(plan, wide, rows, error);
     const posenc_tensor *t = side[0].in ? side[0].in : side[1].in;
     if (rows->shape[0] != 1 && rows->shape[0] != t->shape[0])
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
@@ -239,14 +223,14 @@ rotate_after_checks(const posenc_plan *plan, int32_t direction, const posenc_ten
     make_work(&work, plan, direction, side);
     copy_rest(plan, &side[0]);
     copy_rest(plan, &side[1]);
-    struct stretch w = {
+    struct posenc_stretch w = {
         .tokens = (size_t)work.tokens,
         .count = (size_t)plan->pairs,
-        .row_stride = step(rows, 1),
+        .row_stride = posenc_step(rows, 1),
     };
     for (; work.passes && w.batch < work.batch; w.batch++) {
-        w.cos = (const float *)rows->data + w.batch * step(rows, 0);
-        w.sin = w.cos + plan->pairs;
+        w.cos = posenc_element(rows, w.batch, 0, 0, 0);
+        w.sin = posenc_element(rows, w.batch, 0, 0, plan->pairs);
         rotate_stretch(&work, &w);
     }
     return POSENC_OK;
@@ -346,25 +330,36 @@ int32_t posenc_rotate(const posenc_plan *plan, int32_t direction, const posenc_t
 /* Tokens of one batch row, in stretches whose rows fit the stack. */
 static void rope_batch_row(struct work *work, const posenc_positions *positions, int64_t b)
 {
-    float scratch[CHUNK_FLOATS];
+    double scratch[CHUNK_FLOATS / 2];
+    const int32_t dtype = work->wide ? POSENC_F64 : POSENC_F32;
+    const size_t room = sizeof(scratch) / (size_t)posenc_dtype_size(dtype);
     size_t pairs = (size_t)work->plan->pairs;
     for (size_t first = 0; first < pairs; first += CHUNK_PAIRS) {
         size_t count = pairs - first < CHUNK_PAIRS ? pairs - first : CHUNK_PAIRS;
-        /* At most 64 and at least 16 tokens, in whole blocks of the row tables. */
-        int64_t fits = CHUNK_FLOATS / (int64_t)(2 * count), most = fits > 64 ? 64 : fits / 16 * 16;
-        struct stretch w = {
+        /* At most 64 tokens and at least 16 (8 of F64), of F32 in whole blocks of the tables. */
+        int64_t fits = (int64_t)(room / (2 * count)), most = fits > 64 ? 64 : fits / 8 * 8;
+        struct posenc_rows_target to = {
+            .cos = scratch,
+            .sin = (char *)scratch + (int64_t)count * posenc_dtype_size(dtype),
+            .dtype = dtype,
+            .stride = (ptrdiff_t)(2 * count),
+            .first = first,
+            .count = count,
+        };
+        struct posenc_stretch w = {
             .batch = b,
             .first = first,
             .count = count,
-            .cos = scratch,
-            .sin = scratch + count,
-            .row_stride = (ptrdiff_t)(2 * count),
+            .cos = to.cos,
+            .sin = to.sin,
+            .row_stride = to.stride,
         };
         for (; w.token < work->tokens; w.token += most) {
             int64_t left = work->tokens - w.token;
             w.tokens = (size_t)(left < most ? left : most);
-            posenc_rows_fill(work->plan, positions, b, w.token, w.tokens, first, count, scratch,
-                             scratch + count, w.row_stride);
+            posenc_rows_fill(&(struct posenc_rows_span){work->plan, positions, b, w.token,
+                                                        w.tokens},
+                             &to);
             rotate_stretch(work, &w);
         }
     }
@@ -379,6 +374,8 @@ int32_t posenc_rope(const posenc_plan *plan, int32_t direction, const posenc_pos
     posenc_positions copy;
     int32_t status = posenc_sides_check(plan, direction,
                                         &(struct posenc_tensors){q, q_out, k, k_out}, side, error);
+    if (!status && posenc_sides_are_wide(side))
+        status = posenc_wide_rows_check(plan, side[0].in ? "q.dtype" : "k.dtype", error);
     if (status)
         return status;
     make_work(&work, plan, direction, side);

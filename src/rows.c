@@ -43,7 +43,7 @@ static void fill_from_table(const struct posenc_rows_span *span,
     }
 }
 
-static void fill(const struct posenc_rows_span *span, const struct posenc_rows_target *to)
+void posenc_rows_fill(const struct posenc_rows_span *span, const struct posenc_rows_target *to)
 {
     switch (span->plan->rows_by) {
     case POSENC_ROWS_TABLE:
@@ -63,21 +63,21 @@ static void fill(const struct posenc_rows_span *span, const struct posenc_rows_t
     }
 }
 
-void posenc_rows_fill(const posenc_plan *plan, const posenc_positions *positions, int64_t batch,
-                      int64_t token, size_t tokens, size_t first, size_t count, float *cos,
-                      float *sin, ptrdiff_t stride)
+int32_t posenc_wide_rows_check(const posenc_plan *plan, const char *name, posenc_error *error)
 {
-    const struct posenc_rows_span span = {plan, positions, batch, token, tokens};
-    const struct posenc_rows_target to = {cos, sin, POSENC_F32, stride, first, count};
-    fill(&span, &to);
+    if (plan->rows_by != POSENC_ROWS_HF_F32 && plan->rows_by != POSENC_ROWS_GGML)
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "%s is POSENC_F64: the plan's recipe has rows of POSENC_F32", name);
 }
 
 static int32_t check_shape(const posenc_plan *plan, const posenc_tensor *rows, posenc_error *error)
 {
-    if (rows->dtype == POSENC_F64 &&
-        (plan->rows_by == POSENC_ROWS_HF_F32 || plan->rows_by == POSENC_ROWS_GGML))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "rows.dtype is POSENC_F64: the plan's recipe has rows of POSENC_F32");
+    if (rows->dtype == POSENC_F64) {
+        int32_t status = posenc_wide_rows_check(plan, "rows.dtype", error);
+        if (status)
+            return status;
+    }
     if (rows->shape[2] != 1 || rows->shape[3] != plan->rotary_dim)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "rows.shape is [%d, %d, %d, %d]: must be [batch, tokens, 1, %d]",
@@ -117,7 +117,7 @@ int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
             .stride = rows->shape[1] > 1 ? (ptrdiff_t)rows->stride[1] : 0,
             .count = (size_t)plan->pairs,
         };
-        fill(&span, &to);
+        posenc_rows_fill(&span, &to);
     }
     return POSENC_OK;
 }

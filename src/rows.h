@@ -24,17 +24,6 @@ void posenc_row_block_init(struct posenc_row_block *block, const double *inv_fre
 void posenc_row_block_part(struct posenc_row_block *block, const double *inv_freq, int count,
                            unsigned steps);
 
-/*
- * Writes pairs [first, first + count) of the rows of tokens [token, token + tokens) of batch row b:
- * cosines to cos[t*stride + i], sines to sin[t*stride + i]. `first` is a multiple of 16. The
- * positions are a copy that posenc_positions_check made.
- */
-void posenc_rows_fill(const posenc_plan *plan, const posenc_positions *positions, int64_t batch,
-                      int64_t token, size_t tokens, size_t first, size_t count, float *cos,
-                      float *sin, ptrdiff_t stride);
-
-/* The rest is between the files that make rows. */
-
 /* What to fill: tokens [token, token + tokens) of a batch row. */
 struct posenc_rows_span {
     const posenc_plan *plan;
@@ -50,6 +39,15 @@ struct posenc_rows_target {
     ptrdiff_t stride; /* elements from token to token */
     size_t first, count;
 };
+
+/* Writes rows: cosines to cos[t*stride + i], sines to sin[t*stride + i], i < count. `first` is a
+ * multiple of 16, the positions are a copy that posenc_positions_check made. */
+void posenc_rows_fill(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
+
+/* Fails if the plan's recipe has no rows of F64; `name` is the argument that asks for them. */
+int32_t posenc_wide_rows_check(const posenc_plan *plan, const char *name, posenc_error *error);
+
+/* The rest is between the files that make rows. */
 
 /* The set of frequencies of token t; -1 stands for dynamic ones of their own. */
 int32_t posenc_rows_set(const struct posenc_rows_span *span, size_t t);

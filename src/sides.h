@@ -3,6 +3,7 @@
 #ifndef POSENC_SIDES_H
 #define POSENC_SIDES_H
 
+#include "plan.h"
 #include "tensor.h"
 
 /* One of Q and K. `in` is NULL where it is absent; `out` equals `in` where it is in place. */
@@ -21,5 +22,32 @@ struct posenc_tensors {
 int32_t posenc_sides_check(const posenc_plan *plan, int32_t direction,
                            const struct posenc_tensors *tensors, struct posenc_side side[2],
                            posenc_error *error);
+
+/* The rest is for sides that have passed. */
+
+/* 1 if the tensors of the call are F64: all are, or none. */
+static inline int posenc_sides_are_wide(const struct posenc_side side[2])
+{
+    return (side[0].in ? side[0].in : side[1].in)->dtype == POSENC_F64;
+}
+
+/* The stride of a dimension; of a single element it means nothing and may be anything. */
+static inline ptrdiff_t posenc_step(const posenc_tensor *t, int d)
+{
+    return t->shape[d] > 1 ? (ptrdiff_t)t->stride[d] : 0;
+}
+
+/* The first channel of the window, which may stand alone in the tensor. */
+static inline int64_t posenc_window(const posenc_plan *plan, const posenc_tensor *t)
+{
+    return t->shape[3] == plan->rotary_dim ? 0 : plan->rotary_offset;
+}
+
+static inline char *posenc_element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head,
+                                   int64_t channel)
+{
+    int64_t at = b * posenc_step(t, 0) + token * posenc_step(t, 1) + head * posenc_step(t, 2);
+    return (char *)t->data + (at + channel) * posenc_dtype_size(t->dtype);
+}
 
 #endif

@@ -31,6 +31,10 @@ struct posenc_view {
 int32_t posenc_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
                           posenc_error *error);
 
+/* The same for F32, F16, BF16 and F64: Q and K. */
+int32_t posenc_data_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                               posenc_error *error);
+
 /* The same for F32 and F64: rows and angles. */
 int32_t posenc_row_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
                               posenc_error *error);
