@@ -63,21 +63,27 @@ static void add_lengths(struct posenc_hash *hash, const posenc_plan *plan)
     }
 }
 
-/* ggml steps from angle to angle and blends angles, not frequencies: its rows follow from the
- * parameters. */
-static void add_ggml(struct posenc_hash *hash, const posenc_rope_params *p)
+/* ggml steps from angle to angle by these, and blends angles, not frequencies. */
+static void add_ggml(struct posenc_hash *hash, const struct posenc_ggml *ggml)
 {
-    int32_t scaled = p->scaling != POSENC_SCALING_NONE;
-    int32_t divided = p->frequency_source == POSENC_FREQUENCIES_DIVISORS;
-    posenc_hash_integer(hash, p->scaling);
-    posenc_hash_real(hash, p->base);
-    posenc_hash_real(hash, scaled ? p->factor : 1);
-    if (p->scaling == POSENC_SCALING_YARN) {
-        posenc_hash_real(hash, p->original_max_position);
-        posenc_hash_real(hash, p->beta_fast);
-        posenc_hash_real(hash, p->beta_slow);
+    posenc_hash_real(hash, (double)ggml->theta_scale);
+    posenc_hash_real(hash, (double)ggml->freq_scale);
+    posenc_hash_integer(hash, ggml->yarn);
+    if (ggml->yarn) {
+        posenc_hash_real(hash, (double)ggml->low);
+        posenc_hash_real(hash, (double)ggml->high);
     }
-    posenc_hash_reals(hash, p->frequencies, divided ? (size_t)p->rotary_dim / 2 : 0);
+}
+
+/* What stands for the frequencies: in float32 it is ggml's divisors. */
+static void add_frequencies(struct posenc_hash *hash, const posenc_plan *plan,
+                            const struct posenc_frequency_set *set)
+{
+    if (plan->rows_by == POSENC_ROWS_TABLE)
+        return;
+    for (int32_t i = 0; i < plan->pairs; i++)
+        posenc_hash_real(hash, plan->rows_by == POSENC_ROWS_GGML ? (double)set->inv_freq_f32[i]
+                                                                 : set->inv_freq[i]);
 }
 
 static void add_sets(struct posenc_hash *hash, const posenc_plan *plan)
@@ -87,7 +93,7 @@ static void add_sets(struct posenc_hash *hash, const posenc_plan *plan)
         const struct posenc_frequency_set *set = &plan->sets[s];
         posenc_hash_real(hash, set->attention_factor);
         posenc_hash_real(hash, (double)set->position_divisor);
-        posenc_hash_reals(hash, set->inv_freq, set->inv_freq ? (size_t)plan->pairs : 0);
+        add_frequencies(hash, plan, set);
     }
 }
 
@@ -104,7 +110,7 @@ static void add_rows(struct posenc_hash *hash, const posenc_plan *plan)
         posenc_hash_real(hash, p->xpos_scale_base);
         posenc_hash_integer(hash, p->xpos_center);
         break;
-    case POSENC_ROWS_GGML: add_ggml(hash, p); break;
+    case POSENC_ROWS_GGML: add_ggml(hash, &plan->ggml); break;
     default: break;
     }
 }

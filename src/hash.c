@@ -44,13 +44,6 @@ void posenc_hash_real(struct posenc_hash *hash, double value)
     add_word(hash, posenc_bits64(value == 0 ? 0.0 : value));
 }
 
-void posenc_hash_reals(struct posenc_hash *hash, const double *values, size_t count)
-{
-    add_word(hash, count);
-    for (size_t i = 0; i < count; i++)
-        posenc_hash_real(hash, values[i]);
-}
-
 void posenc_hash_text(struct posenc_hash *hash, const char *text)
 {
     add_word(hash, text ? strlen(text) : UINT64_MAX);

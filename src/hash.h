@@ -22,10 +22,7 @@ void posenc_hash_integer(struct posenc_hash *hash, int64_t value);
 /* -0 goes in as 0: no result tells a factor or a frequency of -0 from one of 0. */
 void posenc_hash_real(struct posenc_hash *hash, double value);
 
-/* Count first, so that lists side by side cannot be read in another way. */
-void posenc_hash_reals(struct posenc_hash *hash, const double *values, size_t count);
-
-/* Length first, for the same reason; NULL differs from "". */
+/* Length first, so that texts side by side cannot be read in another way; NULL differs from "". */
 void posenc_hash_text(struct posenc_hash *hash, const char *text);
 
 /* The hash as it is usually printed: most significant byte first. */

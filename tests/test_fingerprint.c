@@ -4,6 +4,7 @@
 
 #include "../src/hash.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static void print_hash(const struct posenc_hash *hash, char text[33])
@@ -126,6 +127,62 @@ static posenc_rope_params hf_f32(void)
     return p;
 }
 
+static double ramp[16], steps[16]; /* two lists of divisors */
+
+static posenc_rope_params with_scaling(int32_t scaling)
+{
+    posenc_rope_params p = yarn();
+    p.scaling = scaling;
+    for (int i = 0; i < 16; i++) {
+        ramp[i] = 1 + i / 8.0;
+        steps[i] = 1 + i / 4;
+    }
+    p.short_factors = ramp;
+    p.long_factors = steps;
+    p.mixed_exponent = 0.6;
+    p.rotating_pairs = 8;
+    return p;
+}
+
+static posenc_rope_params ntk(void)
+{
+    return with_scaling(POSENC_SCALING_NTK);
+}
+
+static posenc_rope_params ntk_mixed(void)
+{
+    return with_scaling(POSENC_SCALING_NTK_MIXED);
+}
+
+static posenc_rope_params dynamic(void)
+{
+    return with_scaling(POSENC_SCALING_DYNAMIC_NTK);
+}
+
+static posenc_rope_params longrope(void)
+{
+    return with_scaling(POSENC_SCALING_LONGROPE);
+}
+
+static posenc_rope_params proportional(void)
+{
+    return with_scaling(POSENC_SCALING_PROPORTIONAL);
+}
+
+static posenc_rope_params xpos(void)
+{
+    posenc_rope_params p = plain();
+    p.xpos = POSENC_XPOS_QUERIES;
+    return p;
+}
+
+static posenc_rope_params ggml(void)
+{
+    posenc_rope_params p = yarn();
+    p.recipe = POSENC_RECIPE_GGML;
+    return p;
+}
+
 enum kind { INT32, INT64, REAL };
 
 /* One field, and a value that gives another rotation. */
@@ -175,6 +232,36 @@ static const struct change changes[] = {
     {yarn, FIELD(beta_fast), REAL, 16},
     {yarn, FIELD(beta_slow), REAL, 2},
     {yarn, FIELD(truncate), INT32, 0},
+    {yarn, FIELD(magnitude_slope), REAL, 0.07},
+    {yarn, FIELD(yarn_blend), INT32, POSENC_YARN_GEOMETRIC},
+    {ntk, FIELD(factor), REAL, 4},
+    {ntk, FIELD(scaling), INT32, POSENC_SCALING_NTK_SCALED},
+    {ntk_mixed, FIELD(factor), REAL, 4},
+    {ntk_mixed, FIELD(mixed_exponent), REAL, 0.5},
+    {dynamic, FIELD(base), REAL, 10001},
+    {dynamic, FIELD(factor), REAL, 4}, /* of lengths past L0 alone */
+    {dynamic, FIELD(original_max_position), REAL, 8192},
+    {dynamic, FIELD(length), INT64, 8192},
+    {dynamic, FIELD(scaling), INT32, POSENC_SCALING_NTK},
+    {longrope, FIELD(factor), REAL, 4},
+    {longrope, FIELD(attention_factor), REAL, 1.5},
+    {longrope, FIELD(short_attention), REAL, 1.5},
+    {longrope, FIELD(long_attention), REAL, 1.5},
+    {longrope, FIELD(length), INT64, 4096},
+    {proportional, FIELD(factor), REAL, 4},
+    {proportional, FIELD(rotating_pairs), INT32, 9},
+    {xpos, FIELD(xpos), INT32, POSENC_XPOS_KEYS},
+    {xpos, FIELD(xpos_scale_base), REAL, 256},
+    {xpos, FIELD(xpos_center), INT64, 1},
+    {xpos, FIELD(base), REAL, 10001},
+    {ggml, FIELD(base), REAL, 10001},
+    {ggml, FIELD(factor), REAL, 4},
+    {ggml, FIELD(original_max_position), REAL, 8192},
+    {ggml, FIELD(beta_fast), REAL, 16},
+    {ggml, FIELD(beta_slow), REAL, 2},
+    {ggml, FIELD(attention_factor), REAL, 1.5},
+    {ggml, FIELD(recipe), INT32, POSENC_RECIPE_EXACT},
+    {ggml, FIELD(scaling), INT32, POSENC_SCALING_LINEAR},
 };
 
 static void every_field_counts(void **state)
@@ -194,6 +281,71 @@ static void every_field_counts(void **state)
     p.mscale = q.mscale = 1;
     p.mscale_all_dim = 1;
     q.mscale_all_dim = 0.5;
+    assert_false(equal(&p, &q));
+}
+
+static void every_list_counts(void **state)
+{
+    (void)state;
+    double other[16];
+    static const double factors[3] = {1, 4, 8};
+    int32_t axes[16] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2};
+    posenc_rope_params p = longrope(), q = longrope();
+    memcpy(other, ramp, sizeof ramp);
+    other[15] = nextafter(other[15], 8);
+    q.short_factors = other;
+    assert_false(equal(&p, &q));
+    q.short_factors = p.short_factors;
+    memcpy(other, steps, sizeof steps);
+    other[0] = 2;
+    q.long_factors = other;
+    assert_false(equal(&p, &q));
+    p.length = q.length = 4096; /* where the long set is out of reach */
+    assert_true(equal(&p, &q));
+    p.length = q.length = 4097;
+    assert_false(equal(&p, &q));
+
+    p = linear();
+    q = linear();
+    p.factors = q.factors = factors;
+    p.num_factors = 3;
+    q.num_factors = 2;
+    assert_false(equal(&p, &q));
+    q.num_factors = 1;
+    q.factors = factors + 1; /* that of linear() */
+    p = linear();
+    assert_true(equal(&p, &q));
+
+    p = plain();
+    q = plain();
+    p.axes = q.axes = 3;
+    p.axis_of_pair = axes;
+    assert_false(equal(&p, &q));
+    posenc_rope_params r = plain();
+    assert_false(equal(&p, &r));
+    assert_false(equal(&q, &r));
+    struct print before = print_of(&p);
+    axes[15] = 0;
+    struct print after = print_of(&p);
+    assert_memory_not_equal(&before, &after, sizeof before);
+    axes[15] = 2;
+    after = print_of(&p);
+    assert_memory_equal(&before, &after, sizeof before);
+}
+
+/* Another recipe is another method, also where its bits happen to agree; but row_dtype 0 is F32. */
+static void recipes_count(void **state)
+{
+    (void)state;
+    posenc_rope_params p = hf_f32(), q = hf_f32();
+    q.row_dtype = POSENC_F32;
+    assert_true(equal(&p, &q));
+    p = linear();
+    q = linear();
+    p.recipe = POSENC_RECIPE_HF_F32;
+    q.recipe = POSENC_RECIPE_VLLM; /* divides positions, not frequencies */
+    assert_false(equal(&p, &q));
+    q.recipe = POSENC_RECIPE_GGML;
     assert_false(equal(&p, &q));
 }
 
@@ -284,8 +436,8 @@ static void tables_by_their_contents(void **state)
 static void stored(void **state)
 {
     (void)state;
-    static const uint8_t known[16] = {0xe1, 0x4e, 0xf0, 0xab, 0x53, 0x73, 0xf8, 0xdc,
-                                      0xb1, 0x47, 0x8e, 0xf8, 0x1d, 0xee, 0x18, 0x53};
+    static const uint8_t known[16] = {0xda, 0x8a, 0xce, 0xce, 0x7a, 0xbb, 0xe6, 0x7f,
+                                      0x74, 0x16, 0x59, 0x05, 0x80, 0x63, 0x8e, 0xa3};
     posenc_rope_params p = plain();
     struct print print = print_of(&p);
     assert_memory_equal(print.bytes, known, 16);
@@ -309,7 +461,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_vectors),      cmocka_unit_test(numbers_as_bytes),
-        cmocka_unit_test(every_field_counts),     cmocka_unit_test(what_does_not_count),
+        cmocka_unit_test(every_field_counts),     cmocka_unit_test(every_list_counts),
+        cmocka_unit_test(recipes_count),          cmocka_unit_test(what_does_not_count),
         cmocka_unit_test(other_ways_to_the_same), cmocka_unit_test(tables_by_their_contents),
         cmocka_unit_test(stored),                 cmocka_unit_test(refusals),
     };
