@@ -143,6 +143,13 @@ class Rotate(Case):
         self.assertEqual(start.tobytes(),
                          self.rotate(x, "--rope", "4", "--positions", ids_path).tobytes())
 
+    def test_real_positions(self):
+        x = lcg(5, (2, 3, 2, 4))
+        ids = [[0.5, 7, -3.25], [1e6 + 0.125, 0, -2e9]]
+        ids_path = self.save("ids.npy", np.array(ids))
+        got = self.rotate(x, "--rope", "4", "--positions", ids_path)
+        self.assertNear(got, rotated(x, ids, 4), 1e-6)
+
     def test_dtypes(self):
         x = lcg(6, (1, 5, 2, 8))
         half, brain = x.astype(np.float16), bf16(x)
@@ -272,10 +279,12 @@ class Arrays(Case):
 
     def test_positions(self):
         x = self.save("in.npy", lcg(1, (2, 3, 2, 8)))
-        for say, ids in (("float64", np.zeros(3)), ("<i8", np.zeros(3, np.uint32)),
-                         ("int32 or int64", np.zeros(3, np.float32)),
+        for say, ids in (("<i8", np.zeros(3, np.uint32)),
+                         ("int32, int64 or float64", np.zeros(3, np.float32)),
                          ("[2, 3]", np.zeros(4, np.int32)), ("[2, 3]", np.zeros((3, 2), np.int32)),
                          ("[2, 3]", np.zeros((1, 3), np.int32)), ("axes", np.zeros((3, 2, 3), int)),
+                         ("1 to 4 axes", np.zeros((5, 2, 3))), ("int32", np.zeros((2, 3), "<f2")),
+                         ("nan", np.array([0, 1, np.nan])), ("shape", np.zeros((1, 1, 2, 3))),
                          ("2147483648", np.array([0, 1, 2**31]))):
             ids_path = self.save("ids.npy", ids)
             self.bad(REFUSED, say, "rotate", "--rope", "8", "--positions", ids_path, x,

@@ -74,51 +74,69 @@ int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
     return TOOL_OK;
 }
 
-int array_read_positions(struct npy *array, posenc_positions *positions, const char *path,
-                         int64_t batch, int64_t tokens)
+/* What is wrong with an array of positions; NULL if nothing. */
+static const char *position_fault(const struct npy *array)
+{
+    if (array->type != NPY_I32 && array->type != NPY_I64 && array->type != NPY_F64)
+        return "positions must be int32, int64 or float64; save x.astype('int64')";
+    if (array->rank < 1 || array->rank > 3)
+        return "positions must have the shape [token], [batch, token] or [axes, batch, token]";
+    if (array->rank == 3 && (array->shape[0] < 1 || array->shape[0] > 4))
+        return "positions [axes, batch, token] must have 1 to 4 axes";
+    return NULL;
+}
+
+int array_read_ids(struct npy *array, posenc_positions *positions, const char *path,
+                   int64_t *batch, int64_t *tokens)
 {
     int code = npy_read(array, path);
     if (code)
         return code;
-    const int64_t *s = array->shape;
-    int good = (array->rank == 1 && s[0] == tokens) ||
-               (array->rank == 2 && s[0] == batch && s[1] == tokens);
-    if (array->type == NPY_F64)
-        code = tool_fail(TOOL_REFUSED,
-                         "%s: positions are float64: real positions are not offered yet; "
-                         "save them as int64",
-                         path);
-    else if (array->type != NPY_I32 && array->type != NPY_I64)
-        code = tool_fail(TOOL_REFUSED,
-                         "%s: positions must be int32 or int64; save x.astype('int64')", path);
-    else if (array->rank == 3)
-        code = tool_fail(TOOL_REFUSED,
-                         "%s: positions have 3 dimensions: several axes are not offered "
-                         "yet",
-                         path);
-    else if (!good)
-        code = tool_fail(TOOL_REFUSED,
-                         "%s: positions must have the shape [%lld] or [%lld, %lld] of "
-                         "the array",
-                         path, (long long)tokens, (long long)batch, (long long)tokens);
-    if (code) {
+    const char *fault = position_fault(array);
+    if (fault) {
         npy_free(array);
-        return code;
+        return tool_fail(TOOL_REFUSED, "%s: %s", path, fault);
     }
+    *batch = array->rank > 1 ? array->shape[array->rank - 2] : 1;
+    *tokens = array->shape[array->rank - 1];
     posenc_positions_start(positions, 0);
     positions->kind = POSENC_POSITIONS_IDS;
-    positions->dtype = array->type == NPY_I32 ? POSENC_I32 : POSENC_I64;
+    positions->dtype = array->type == NPY_I32   ? POSENC_I32
+                       : array->type == NPY_I64 ? POSENC_I64
+                                                : POSENC_F64;
     positions->ids = array->data;
-    positions->stride[0] = array->rank == 2 ? tokens : 0;
+    positions->stride[0] = array->rank > 1 ? *tokens : 0;
     positions->stride[1] = 1;
+    if (array->rank == 3) {
+        positions->axes = (int32_t)array->shape[0];
+        positions->axis_stride = (int64_t)(array->count / (size_t)array->shape[0]);
+    }
     return TOOL_OK;
 }
 
-static int64_t read_id(const posenc_positions *positions, int64_t index)
+int array_read_positions(struct npy *array, posenc_positions *positions, const char *path,
+                         int64_t batch, int64_t tokens)
 {
-    if (positions->dtype == POSENC_I32)
-        return ((const int32_t *)positions->ids)[index];
-    return ((const int64_t *)positions->ids)[index];
+    int64_t rows, columns;
+    int code = array_read_ids(array, positions, path, &rows, &columns);
+    if (code)
+        return code;
+    if (columns == tokens && (rows == batch || array->rank == 1))
+        return TOOL_OK;
+    npy_free(array);
+    return tool_fail(TOOL_REFUSED,
+                     "%s: positions must have the shape [%lld] or [%lld, %lld] of the array, "
+                     "axes before them",
+                     path, (long long)tokens, (long long)batch, (long long)tokens);
+}
+
+double array_id(const posenc_positions *positions, int64_t i)
+{
+    switch (positions->dtype) {
+    case POSENC_I32: return ((const int32_t *)positions->ids)[i];
+    case POSENC_I64: return (double)((const int64_t *)positions->ids)[i];
+    default: return ((const double *)positions->ids)[i];
+    }
 }
 
 int64_t array_last_position(const posenc_positions *positions, int64_t batch, int64_t tokens)
@@ -128,9 +146,11 @@ int64_t array_last_position(const posenc_positions *positions, int64_t batch, in
         return last;
     if (positions->kind == POSENC_POSITIONS_START)
         return __builtin_add_overflow(positions->start, tokens - 1, &last) ? INT64_MAX : last;
-    for (int64_t b = 0; b < (positions->stride[0] ? batch : 1); b++)
-        for (int64_t t = 0; t < tokens; t++) {
-            int64_t id = read_id(positions, b * positions->stride[0] + t * positions->stride[1]);
+    int64_t rows = positions->stride[0] ? batch : 1;
+    for (int64_t a = 0; a < (positions->axes > 1 ? positions->axes : 1); a++)
+        for (int64_t i = 0; i < rows * tokens; i++) {
+            /* A plan took them, so they lie within 32 bits. */
+            int64_t id = (int64_t)array_id(positions, a * positions->axis_stride + i);
             if (id > last)
                 last = id;
         }

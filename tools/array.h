@@ -18,9 +18,17 @@ int array_take_dtype(int32_t *dtype, const char *option, const char *value);
 int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
                const struct array_types *types);
 
-/* Reads int32/int64 positions [T] or [B,T] for an array of `batch` x `tokens`. */
+/* Reads positions [T], [B,T] or [axes,B,T], int32, int64 or float64; `batch` (1 for [T]) and
+ * `tokens` receive how many there are. */
+int array_read_ids(struct npy *array, posenc_positions *positions, const char *path,
+                   int64_t *batch, int64_t *tokens);
+
+/* The same for an array of `batch` x `tokens`, whose shape they must have. */
 int array_read_positions(struct npy *array, posenc_positions *positions, const char *path,
                          int64_t batch, int64_t tokens);
+
+/* Id i, as its own type holds it: integers are exact. */
+double array_id(const posenc_positions *positions, int64_t i);
 
 /* The largest of the positions of `batch` x `tokens`; INT64_MIN if there are none. */
 int64_t array_last_position(const posenc_positions *positions, int64_t batch, int64_t tokens);

@@ -3,6 +3,7 @@
 #include "model.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,18 @@ int model_take_option(struct model_choice *choice, int id, const char *value)
         return tool_wrong_usage("--length is %s: must be an integer from 1 to 2147483648", value);
     default: return -1;
     }
+}
+
+int model_take_operand(struct model_choice *choice, int argc, char **argv)
+{
+    int given = choice->model || choice->rope;
+    if (argc - optind > 1 || (given && argc > optind))
+        return tool_wrong_usage("%s is one operand too many", argv[argc - 1]);
+    if (!given && argc == optind)
+        return tool_wrong_usage("needs one MODEL (or --rope)");
+    if (!given)
+        choice->model = argv[optind];
+    return TOOL_OK;
 }
 
 /* Standard input up to the reader's own limit, and one byte more so that it can refuse. */

@@ -23,6 +23,10 @@ extern const struct tool_option model_options[];
 /* Takes one option; TOOL_OK, or wrong usage after saying so. Ids that are not ours give -1. */
 int model_take_option(struct model_choice *choice, int id, const char *value);
 
+/* For subcommands whose one operand is MODEL: takes it from argv[optind]; --model and --rope stand
+ * for it. TOOL_OK or wrong usage. */
+int model_take_operand(struct model_choice *choice, int argc, char **argv);
+
 struct model {
     posenc_contract *contract; /* NULL with --rope */
     const char *name;

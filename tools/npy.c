@@ -304,7 +304,7 @@ void npy_free(struct npy *array)
     array->data = NULL;
 }
 
-int npy_write(struct tool_output *output, const struct npy *array)
+int npy_write_header(struct tool_output *output, const struct npy *array)
 {
     char header[512];
     int type = 0;
@@ -323,9 +323,18 @@ int npy_write(struct tool_output *output, const struct npy *array)
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = (char)((length - 10) & 0xff);
     header[9] = (char)((length - 10) >> 8);
-    swap_bytes(array->data, array->count, types[type].size);
-    int code = tool_output_write(output, header, (size_t)length);
-    if (code)
-        return code;
-    return tool_output_write(output, array->data, array->count * types[type].size);
+    return tool_output_write(output, header, (size_t)length);
+}
+
+int npy_write_data(struct tool_output *output, enum npy_type type, void *data, size_t count)
+{
+    size_t size = npy_type_size(type);
+    swap_bytes(data, count, size);
+    return tool_output_write(output, data, count * size);
+}
+
+int npy_write(struct tool_output *output, const struct npy *array)
+{
+    int code = npy_write_header(output, array);
+    return code ? code : npy_write_data(output, array->type, array->data, array->count);
 }

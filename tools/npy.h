@@ -33,6 +33,11 @@ int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, s
 
 size_t npy_type_size(enum npy_type type);
 
+/* The two parts of npy_write, for data that are made piece by piece: a header of the array's type
+ * and shape, then elements, as many as it announced. */
+int npy_write_header(struct tool_output *output, const struct npy *array);
+int npy_write_data(struct tool_output *output, enum npy_type type, void *data, size_t count);
+
 /* Writes a header and the data (which lose this machine's byte order: do not use them again). */
 int npy_write(struct tool_output *output, const struct npy *array);
 

@@ -102,6 +102,13 @@ int tool_output_open(struct tool_output *output, const char *path)
     return open_beside(output, exists ? status.st_mode & 0777 : 0666 & ~mask);
 }
 
+void tool_output_standard(struct tool_output *output)
+{
+    memset(output, 0, sizeof *output);
+    output->fd = STDOUT_FILENO;
+    output->path = "standard output";
+}
+
 int tool_output_write(struct tool_output *output, const void *data, size_t bytes)
 {
     const char *next = data;

@@ -13,7 +13,8 @@ enum { START = 1, POSITIONS, INVERSE, TRANSPOSE, DTYPE, IN_DTYPE };
 
 static const struct tool_option options[] = {
     {START, "start", "S", "position of token 0 in every batch row; default 0"},
-    {POSITIONS, "positions", "IDS.npy", "int32 or int64, [token] or [batch, token]"},
+    {POSITIONS, "positions", "IDS.npy",
+     "int32, int64 or float64: [token], [batch, token] or\n[axes, batch, token]"},
     {INVERSE, "inverse", NULL, "undo a rotation (the attention factor is divided out)"},
     {TRANSPOSE, "transpose", NULL, "the gradient (the attention factor is kept)"},
     {DTYPE, "dtype", "T", "of the output: f32, f16 or bf16; default as the input"},

@@ -4,8 +4,6 @@
 
 #include <getopt.h>
 #include <stdio.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { TOKENS = 1, START, LAYERS, DTYPE, JSON, LIMIT, MAX_TOKENS = 1048576 };
 
@@ -69,28 +67,6 @@ static int parse(struct run_options *o, int argc, char **argv, int *code)
     return *code == TOOL_OK;
 }
 
-double run_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void run_progress(const char *what)
-{
-    static double start;
-    static int shown;
-    if (start == 0)
-        start = run_now();
-    if (what && run_now() - start > 1 && isatty(STDERR_FILENO)) {
-        fprintf(stderr, "\r%-60s", what);
-        shown = 1;
-    } else if (!what && shown) {
-        fprintf(stderr, "\r%60s\r", "");
-        shown = 0;
-    }
-}
-
 int tool_run(int argc, char **argv)
 {
     struct run run = {.options = {.tokens = 512, .dtype = POSENC_F32}};
@@ -100,13 +76,13 @@ int tool_run(int argc, char **argv)
     code = model_open(&run.model, run.options.model);
     if (code)
         return code;
-    run_progress("setting up");
+    tool_progress("setting up");
     code = run_set_up(&run);
     if (!code)
         code = run_check(&run);
     if (!code)
         code = run_measure(&run);
-    run_progress(NULL);
+    tool_progress(NULL);
     if (!code) {
         if (run.options.json)
             run_print_json(&run);

@@ -95,9 +95,4 @@ void run_fill(const posenc_tensor *tensor, uint32_t seed);
 /* Index of the default ISA in run->isa. */
 int run_default_isa(const struct run *run);
 
-/* One line on a terminal's standard error, once a second has passed; NULL clears it. */
-void run_progress(const char *what);
-
-double run_now(void); /* seconds */
-
 #endif

@@ -181,20 +181,20 @@ static int check_isa_rotation(struct run *run, const struct run_set *set, const 
 static int check_set(struct run *run, int32_t index)
 {
     const struct run_set *set = &run->sets[index];
-    run_progress("checking rows");
+    tool_progress("checking rows");
     check_rows_truth(run, set);
     int code = check_isa_rows(run, set);
     for (int64_t l = 0; l < run->num_layers && !code; l++) {
         if (run->layers[l].set != index)
             continue;
-        run_progress("checking rotation");
+        tool_progress("checking rotation");
         code = check_isa_rotation(run, set, &run->layers[l].q);
         if (!code)
             code = check_isa_rotation(run, set, &run->layers[l].k);
         break;
     }
     if (!code)
-        run_progress("checking attention");
+        tool_progress("checking attention");
     return code ? code : run_check_attention(run, set);
 }
 

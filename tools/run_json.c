@@ -1,35 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* posenc run --json: the facts of the text as one JSON object. */
+#include "json.h"
 #include "run.h"
 
-#include <math.h>
 #include <stdio.h>
-
-static void print_string(const char *text)
-{
-    if (!text) {
-        printf("null");
-        return;
-    }
-    putchar('"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            printf("\\%c", *c);
-        else if (*c < 0x20)
-            printf("\\u%04x", *c);
-        else
-            putchar(*c);
-    }
-    putchar('"');
-}
-
-static void print_real(double value)
-{
-    if (isfinite(value))
-        printf("%.17g", value);
-    else
-        printf("null");
-}
 
 static void print_integer(const char *key, int64_t value)
 {
@@ -43,16 +17,16 @@ static void print_set(const struct run_set *set)
 {
     const posenc_contract_set *f = &set->facts;
     printf("{\"id\": ");
-    print_string(f->id);
+    json_string(f->id);
     printf(", \"rope_type\": ");
-    print_string(f->rope_type);
+    json_string(f->rope_type);
     printf(", \"theta\": ");
-    print_real(f->base);
+    json_real(f->base);
     printf(
         ", \"rotary_dim\": %d, \"rotary_offset\": %d, \"layout\": \"%s\", \"attention_factor\": ",
         (int)f->rotary_dim, (int)f->rotary_offset,
         f->layout == POSENC_ADJACENT ? "adjacent" : "split_half");
-    print_real(set->attention_factor);
+    json_real(set->attention_factor);
     putchar('}');
 }
 
@@ -60,7 +34,7 @@ static void print_contract(const struct run *run)
 {
     const posenc_contract_facts *f = &run->model.facts;
     printf("  \"contract\": {\"model_type\": ");
-    print_string(f->model_type);
+    json_string(f->model_type);
     printf(", ");
     print_integer("num_layers", f->num_layers);
     print_integer("num_heads", f->num_heads);
@@ -68,7 +42,7 @@ static void print_contract(const struct run *run)
     print_integer("head_dim", f->head_dim);
     print_integer("max_position", f->max_position);
     printf("\"softmax_scale\": ");
-    print_real(f->softmax_scale);
+    json_real(f->softmax_scale);
     printf(", \"assumed\": %d, \"warnings\": %d,\n    \"rope\": [", (int)f->num_assumed,
            (int)f->num_warnings);
     for (int32_t s = 0; s < run->num_sets; s++) {
@@ -82,33 +56,33 @@ static void print_check(const struct run *run)
 {
     const struct run_check *c = &run->check;
     printf("  \"self_check\": {\"ok\": %s, \"row_error\": ", run_passed(run) ? "true" : "false");
-    print_real(c->row_error);
+    json_real(c->row_error);
     printf(", \"row_bound\": ");
-    print_real(c->row_bound);
+    json_real(c->row_bound);
     printf(", \"error_unit\": ");
-    print_real(0x1p-24);
+    json_real(0x1p-24);
     printf(",\n    \"rotation_error_of_bound\": ");
-    print_real(c->rotation_error);
+    json_real(c->rotation_error);
     printf(", \"attention_error\": ");
-    print_real(c->attention_error);
+    json_real(c->attention_error);
     printf(", \"attention_bound\": ");
-    print_real(c->attention_bound);
+    json_real(c->attention_bound);
     printf(", \"isas_equal\": %s},\n", run_isas_equal(run) ? "true" : "false");
 }
 
 static void print_result(const struct run *run, const struct run_result *r)
 {
     printf("\"isa\": \"%s\", \"tokens_per_second\": ", r->name);
-    print_real((double)(run->options.tokens * run->rotated_layers) / r->seconds);
+    json_real((double)(run->options.tokens * run->rotated_layers) / r->seconds);
     printf(", \"bytes_per_second\": ");
-    print_real(run->bytes / r->seconds);
+    json_real(run->bytes / r->seconds);
 }
 
 void run_print_json(const struct run *run)
 {
     const struct run_options *o = &run->options;
     printf("{\n  \"version\": \"%s\",\n  \"model\": ", posenc_version());
-    print_string(run->model.name);
+    json_string(run->model.name);
     printf(",\n");
     print_contract(run);
     printf("  \"step\": {\"tokens\": %lld, \"start\": %lld, \"layers\": %lld, \"rotated_layers\": "
@@ -116,7 +90,7 @@ void run_print_json(const struct run *run)
            "\"dtype\": \"%s\",\n    \"bytes\": %.0f, \"rows_seconds\": ",
            (long long)o->tokens, (long long)o->start, (long long)run->num_layers,
            (long long)run->rotated_layers, tool_dtype_name(o->dtype), run->bytes);
-    print_real(run->rows_seconds);
+    json_real(run->rows_seconds);
     printf("},\n");
     print_check(run);
     printf("  \"rounds\": %d,\n  \"limit\": {", run->rounds);
@@ -126,9 +100,9 @@ void run_print_json(const struct run *run)
         printf(i == run->isas - 1 ? "\n    {" : ",\n    {");
         print_result(run, &run->result[i]);
         printf(", \"ratio_to_limit\": ");
-        print_real(run->result[i].ratio);
+        json_real(run->result[i].ratio);
         printf(", \"spread\": ");
-        print_real(run->result[i].spread);
+        json_real(run->result[i].spread);
         printf(", \"default\": %s}", i == run_default_isa(run) ? "true" : "false");
     }
     printf("]\n}\n");

@@ -117,7 +117,7 @@ static int measure_rounds(struct run *run, struct competitor *c, int count)
 {
     double round = 0;
     for (int i = 0; i < count; i++) {
-        run_progress("measuring: warming up");
+        tool_progress("measuring: warming up");
         round += calibrate(run, &c[i]);
     }
     int rounds = (int)(budget / round);
@@ -128,7 +128,7 @@ static int measure_rounds(struct run *run, struct competitor *c, int count)
     for (int r = 0; r < rounds; r++) {
         char text[60];
         snprintf(text, sizeof text, "measuring: round %d of %d", r + 1, rounds);
-        run_progress(text);
+        tool_progress(text);
         for (int i = 0; i < count; i++)
             c[i].seconds[r] = sample(run, &c[i]);
     }

@@ -115,8 +115,8 @@ static void print_options(const struct tool_option *option)
         if (!option->help)
             continue;
         char left[40];
-        snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
-                 option->argument ? option->argument : "");
+        snprintf(left, sizeof left, "%s%s%s%s", option->name[1] ? "--" : "-", option->name,
+                 option->argument ? " " : "", option->argument ? option->argument : "");
         printf("  %-22s", left);
         if (strlen(left) > 21)
             printf("\n%24s", "");
@@ -139,33 +139,52 @@ static void print_help(const struct tool_usage *usage)
 
 enum { MAX_OPTIONS = 40, HELP = 1000 };
 
-/* Lays out both tables for getopt; `known` keeps the rows by index. Returns their number. */
-static int collect(const struct tool_usage *usage, struct option *options,
-                   const struct tool_option **known)
+/* Lays out both tables for getopt, long names in `options`, short ones in `letters`; `known` keeps
+ * the rows by index. */
+static void collect(const struct tool_usage *usage, struct option *options, char *letters,
+                    const struct tool_option **known)
 {
-    int count = 0;
+    int count = 0, names = 0;
     const struct tool_option *const tables[2] = {usage->options, usage->shared};
     for (int t = 0; t < 2; t++)
         for (const struct tool_option *o = tables[t]; o && o->id && count < MAX_OPTIONS; o++) {
-            options[count].name = o->name;
-            options[count].has_arg = o->argument ? required_argument : no_argument;
-            options[count].val = HELP + 1 + count;
             known[count++] = o;
+            if (!o->name[1]) {
+                *letters++ = o->name[0];
+                if (o->argument)
+                    *letters++ = ':';
+                continue;
+            }
+            options[names].name = o->name;
+            options[names].has_arg = o->argument ? required_argument : no_argument;
+            options[names++].val = HELP + count;
         }
-    options[count].name = "help";
-    options[count].val = HELP;
-    return count;
+    *letters = '\0';
+    options[names].name = "help";
+    options[names].val = HELP;
+}
+
+/* The row that getopt's answer means; NULL for --help and for mistakes. */
+static const struct tool_option *find_option(const struct tool_option *const *known, int got)
+{
+    if (got > HELP)
+        return known[got - HELP - 1];
+    for (int i = 0; i < MAX_OPTIONS && known[i]; i++)
+        if (!known[i]->name[1] && known[i]->name[0] == got)
+            return known[i];
+    return NULL;
 }
 
 int tool_next_option(const struct tool_usage *usage, int argc, char **argv, const char **value,
                      int *code)
 {
     struct option options[MAX_OPTIONS + 2] = {{0}};
-    const struct tool_option *known[MAX_OPTIONS];
-    collect(usage, options, known);
+    const struct tool_option *known[MAX_OPTIONS + 1] = {NULL};
+    char letters[2 * MAX_OPTIONS + 4] = ":h";
+    collect(usage, options, letters + 2, known);
     opterr = 0;
     optopt = 0;
-    int got = getopt_long(argc, argv, ":h", options, NULL);
+    int got = getopt_long(argc, argv, letters, options, NULL);
     if (got == -1)
         return TOOL_OPTION_END;
     if (got == HELP || got == 'h') {
@@ -173,12 +192,12 @@ int tool_next_option(const struct tool_usage *usage, int argc, char **argv, cons
         *code = TOOL_OK;
         return TOOL_OPTION_STOP;
     }
-    if (got > HELP) {
-        const struct tool_option *o = known[got - HELP - 1];
+    const struct tool_option *option = find_option(known, got);
+    if (option) {
         *value = optarg;
-        if (o->help)
-            return o->id;
-        *code = tool_wrong_usage("--%s is not offered yet", o->name);
+        if (option->help)
+            return option->id;
+        *code = tool_wrong_usage("--%s is not offered yet", option->name);
         return TOOL_OPTION_STOP;
     }
     const char *text = optind > 0 ? argv[optind - 1] : "";

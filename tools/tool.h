@@ -35,7 +35,8 @@ int32_t tool_dtype(const char *name);
 const char *tool_dtype_name(int32_t dtype);
 size_t tool_dtype_size(int32_t dtype);
 
-/* One option. Without `argument` it takes none; without `help` it is known but not offered yet. */
+/* One option; a name of one character is a short one. Without `argument` it takes none; without
+ * `help` it is known but not offered yet. */
 struct tool_option {
     int id; /* > 0 */
     const char *name;
@@ -71,11 +72,21 @@ int tool_next_option(const struct tool_usage *usage, int argc, char **argv, cons
 /* Wrong usage, with a pointer to --help. Returns TOOL_USAGE. */
 int tool_wrong_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* One line on a terminal's standard error, once a second has passed; NULL clears it. */
+void tool_progress(const char *what);
+
+double tool_now(void); /* seconds */
+
 /* Subcommands: argv[0] is the subcommand's name; the result is the exit code. */
 int tool_run(int argc, char **argv);
 int tool_inspect(int argc, char **argv);
 int tool_rotate(int argc, char **argv);
 int tool_attend(int argc, char **argv);
 int tool_isa(int argc, char **argv);
+int tool_diff(int argc, char **argv);
+int tool_fingerprint(int argc, char **argv);
+int tool_rows(int argc, char **argv);
+int tool_bands(int argc, char **argv);
+int tool_compare(int argc, char **argv);
 
 #endif
