@@ -15,8 +15,9 @@ import numpy as np
 
 from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE, bf16, lcg, rotated, widened
 
-COMMANDS = ["run", "inspect", "rotate", "attend", "isa"]
-LATER = ["diff", "fingerprint", "rows", "bands", "bias", "permute", "plot", "compare", "bench"]
+COMMANDS = ["run", "inspect", "diff", "fingerprint", "rows", "bands", "compare", "rotate", "attend",
+            "isa"]
+LATER = ["bias", "permute", "plot", "bench"]
 
 
 def config(name):

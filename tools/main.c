@@ -16,6 +16,11 @@ static const struct command {
 } commands[] = {
     {"run", tool_run, "the whole path on a model's own shape, checked and measured"},
     {"inspect", tool_inspect, "what a model's files say about positions"},
+    {"diff", tool_diff, "what two models do differently"},
+    {"fingerprint", tool_fingerprint, "32 hex digits of what changes results"},
+    {"rows", tool_rows, "cosine and sine rows, as text, CSV or an array"},
+    {"bands", tool_bands, "frequency by frequency: wavelength, turns, scaling"},
+    {"compare", tool_compare, "how far other systems' recipes are from exact rows"},
     {"rotate", tool_rotate, "rotate an array by its positions, or undo it"},
     {"attend", tool_attend, "attention over arrays, small and exact"},
     {"isa", tool_isa, "the instruction sets this machine offers, and which is used"},
@@ -23,15 +28,14 @@ static const struct command {
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static const char *const later[] = {"diff",    "fingerprint", "rows",    "bands", "bias",
-                                    "permute", "plot",        "compare", "bench"};
+static const char *const later[] = {"bias", "permute", "plot", "bench"};
 
 static void print_help(void)
 {
     printf("usage: posenc SUBCOMMAND [OPTIONS] ...\n\n"
            "Positions in attention, exact and at memory speed.\n\n");
     for (int i = 0; i < COMMANDS; i++)
-        printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+        printf("  %-11s %s\n", commands[i].name, commands[i].summary);
     printf("\n'posenc SUBCOMMAND --help' tells its options and shows an example.\n"
            "POSENC_ISA=scalar|avx2|avx512|neon in the environment names the kernels to use.\n\n"
            "example:\n  posenc run config.json\n");
