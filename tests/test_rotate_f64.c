@@ -255,6 +255,7 @@ static void refused_by(posenc_rope_params *params, int32_t direction, const char
 
 static void test_plans_that_refuse(void **state)
 {
+    static const double ones[WIDTH / 2] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     posenc_rope_params params = test_params(POSENC_SPLIT_HALF, CHANNELS, WIDTH);
     (void)state;
 
@@ -263,6 +264,13 @@ static void test_plans_that_refuse(void **state)
     params.recipe = POSENC_RECIPE_EXACT;
     params.xpos = POSENC_XPOS_KEYS;
     refused_by(&params, POSENC_INVERSE, "INVERSE|TRANSPOSE|xpos -1");
+    params.xpos = POSENC_XPOS_NONE;
+    params.scaling = POSENC_SCALING_LONGROPE;
+    params.original_max_position = 100;
+    params.short_factors = params.long_factors = ones;
+    params.short_attention = 1.25;
+    params.long_attention = 1.5;
+    refused_by(&params, POSENC_INVERSE, "INVERSE|1.25 or 1.5|length");
 }
 
 int main(void)
