@@ -105,15 +105,20 @@ static int read_limits(struct posenc_gguf_reader *from)
 
 static int make_layers(struct posenc_gguf_reader *from)
 {
+    static const char key[] = "block_count";
     struct posenc_contract *contract = from->reader->contract;
-    if (need(from, "block_count", POSENC_CONTRACT_MAX_LAYERS, &from->layers) < 0) {
-        return -1;
-    }
+    from->layers = 1;
+    int found = posenc_gguf_integer(from, key, 1, POSENC_CONTRACT_MAX_LAYERS, &from->layers);
     int64_t beside = 0; /* layers that only predict further tokens stand behind the model's own */
-    if (posenc_gguf_integer(from, "nextn_predict_layers", 0, from->layers - 1, &beside) < 0) {
+    if (found < 0 ||
+        posenc_gguf_integer(from, "nextn_predict_layers", 0, from->layers - 1, &beside) < 0) {
         return -1;
     }
-    contract->facts.num_layers = from->layers - beside;
+    contract->facts.num_layers = found ? from->layers - beside : -1;
+    if (!found) {
+        posenc_fail(posenc_gguf_warning(from, key), POSENC_OK,
+                    "is missing: what its layers have in common is all that is known");
+    }
     contract->layers = posenc_own(contract, (size_t)from->layers * sizeof *contract->layers);
     if (!contract->layers) {
         from->reader->status = posenc_fail(from->reader->error, POSENC_ERROR_MEMORY,
