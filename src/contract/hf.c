@@ -21,14 +21,6 @@ static int find_text(struct posenc_reader *reader)
     return found > 0 ? posenc_get_object(reader, &thinker, "text_config", &reader->text) : found;
 }
 
-static int refuse_scheme(struct posenc_reader *reader, const struct posenc_node *node,
-                         const char *key, const char *scheme)
-{
-    posenc_error rule;
-    posenc_fail(&rule, POSENC_OK, "its scheme, %s, is not supported yet", scheme);
-    return posenc_refuse(reader, node, key, rule.text);
-}
-
 /* The class fixes the pair layout, which no key states: an unknown class is refused. */
 static int find_family(struct posenc_reader *reader)
 {
@@ -52,36 +44,6 @@ static int find_family(struct posenc_reader *reader)
                              "unknown, so its pair layout would be a guess");
     }
     reader->contract->facts.model_type = reader->family->model_type;
-    return reader->family->refused
-               ? refuse_scheme(reader, node, "model_type", reader->family->refused)
-               : 0;
-}
-
-/* Keys by which a class that usually rotates plainly does something else. */
-static int check_switches(struct posenc_reader *reader)
-{
-    static const char *const switches[][2] = {{"alibi", "alibi"},
-                                              {"use_alibi", "alibi"},
-                                              {"position_encoding_2d", "rope of two halves"}};
-    static const char *const numbers[][2] = {{"rotary_scaling_factor", "dynamic"},
-                                             {"rotary_emb_scale_base", "xpos"}};
-    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
-        int on = 0;
-        if (posenc_get_bool(reader, &reader->text, switches[i][0], &on) < 0) {
-            return -1;
-        }
-        if (on) {
-            return refuse_scheme(reader, &reader->text, switches[i][0], switches[i][1]);
-        }
-    }
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        double value = 0.0;
-        int found = posenc_get_real(reader, &reader->text, numbers[i][0], &value);
-        if (found != 0) {
-            return found < 0 ? -1
-                             : refuse_scheme(reader, &reader->text, numbers[i][0], numbers[i][1]);
-        }
-    }
     return 0;
 }
 
@@ -110,18 +72,34 @@ static void trained_by_block(posenc_contract_facts *facts, const struct posenc_s
     }
 }
 
-int posenc_read_hf(struct posenc_reader *reader)
+static int read_rotation(struct posenc_reader *reader)
 {
     struct posenc_node block = {0};
-    if (find_text(reader) < 0 || find_family(reader) < 0 || check_switches(reader) < 0 ||
-        posenc_read_shape(reader) < 0 || make_layers(reader) < 0 ||
-        posenc_read_rope(reader, &block) < 0 || posenc_read_layer_sets(reader) < 0 ||
-        posenc_read_window(reader) < 0 || posenc_read_softmax(reader) < 0 ||
-        posenc_read_query_scale(reader, &block) < 0) {
+    if (posenc_read_layout(reader) < 0 || posenc_read_rope(reader, &block) < 0 ||
+        posenc_read_layer_sets(reader) < 0 || posenc_read_window(reader) < 0 ||
+        posenc_read_softmax(reader) < 0 || posenc_read_query_scale(reader, &block) < 0) {
         return -1;
     }
     trained_by_block(&reader->contract->facts, &reader->contract->sets[0], &block);
-    reader->contract->facts.scheme = POSENC_SCHEME_ROPE;
-    reader->contract->facts.source = "config.json";
+    int rotates = reader->contract->facts.num_sets > 0; /* not if every kind's block is null */
+    reader->contract->facts.scheme = rotates ? POSENC_SCHEME_ROPE : POSENC_SCHEME_NONE;
     return 0;
+}
+
+static int read_no_rotation(struct posenc_reader *reader)
+{
+    return posenc_read_other(reader) < 0 || posenc_read_layer_sets(reader) < 0 ||
+                   posenc_read_window(reader) < 0 || posenc_read_softmax(reader) < 0
+               ? -1
+               : 0;
+}
+
+int posenc_read_hf(struct posenc_reader *reader)
+{
+    if (find_text(reader) < 0 || find_family(reader) < 0 || posenc_read_scheme(reader) < 0 ||
+        posenc_read_shape(reader) < 0 || make_layers(reader) < 0) {
+        return -1;
+    }
+    reader->contract->facts.source = "config.json";
+    return reader->scheme == POSENC_FAMILY_ROPE ? read_rotation(reader) : read_no_rotation(reader);
 }

@@ -117,6 +117,12 @@ int posenc_refuse(struct posenc_reader *reader, const struct posenc_node *node, 
     return -1;
 }
 
+int posenc_refuse_unless(struct posenc_reader *reader, int holds, const struct posenc_node *node,
+                         const char *key, const char *rule)
+{
+    return holds ? 0 : posenc_refuse(reader, node, key, rule);
+}
+
 /* NULL for absent and null alike: transformers treats them so. */
 static json_t *look(const struct posenc_node *node, const char *key)
 {

@@ -35,6 +35,34 @@ static int refuse_entry(struct posenc_reader *reader, const char *key, size_t in
     return -1;
 }
 
+/* Names that other files have for the same kinds. */
+static const struct kind_alias {
+    const char *name;
+    enum posenc_layer_kind kind;
+} kind_aliases[] = {
+    {"attention", POSENC_LAYER_FULL},         {"indexed_attention", POSENC_LAYER_FULL},
+    {"minimax_m3_sparse", POSENC_LAYER_FULL}, {"hybrid", POSENC_LAYER_FULL},
+    {"hybrid_sliding", POSENC_LAYER_SLIDING}, {"mamba", POSENC_LAYER_LINEAR},
+    {"mamba2", POSENC_LAYER_LINEAR},          {"conv", POSENC_LAYER_LINEAR},
+    {"recurrent", POSENC_LAYER_LINEAR},
+};
+
+/* POSENC_LAYER_KINDS for none. */
+static enum posenc_layer_kind kind_of(const char *name)
+{
+    enum posenc_layer_kind kind = POSENC_LAYER_FULL;
+    while (name && kind < POSENC_LAYER_KINDS && strcmp(name, posenc_layer_names[kind].key)) {
+        kind++;
+    }
+    for (size_t i = 0; name && kind == POSENC_LAYER_KINDS &&
+                       i < sizeof kind_aliases / sizeof kind_aliases[0]; i++) {
+        if (strcmp(name, kind_aliases[i].name) == 0) {
+            return kind_aliases[i].kind;
+        }
+    }
+    return name ? kind : POSENC_LAYER_KINDS;
+}
+
 static int kinds_by_name(struct posenc_reader *reader, const json_t *list)
 {
     size_t i;
@@ -43,12 +71,8 @@ static int kinds_by_name(struct posenc_reader *reader, const json_t *list)
         return -1;
     }
     json_array_foreach(list, i, entry) {
-        const char *name = json_string_value(entry);
-        enum posenc_layer_kind kind = 0;
-        while (name && kind < POSENC_LAYER_KINDS && strcmp(name, posenc_layer_names[kind].key)) {
-            kind++;
-        }
-        if (!name || kind == POSENC_LAYER_KINDS) {
+        enum posenc_layer_kind kind = kind_of(json_string_value(entry));
+        if (kind == POSENC_LAYER_KINDS) {
             return refuse_entry(reader, "layer_types", i, entry,
                                 "must be full_attention, sliding_attention, chunked_attention or "
                                 "linear_attention");
@@ -109,6 +133,14 @@ static int kinds_by_period(struct posenc_reader *reader)
     if (found < 0) {
         return -1;
     }
+    int64_t phase = family->phase, start = -1;
+    int placed = family->offset_key ? posenc_get_integer(reader, &reader->text, family->offset_key,
+                                                         0, 65535, &start)
+                                    : 0;
+    if (placed < 0) {
+        return -1;
+    }
+    phase = placed ? period - start % period : phase;
     if (!found) {
         posenc_assume_integer(reader, family->period_key ? family->period_key : "layer_types",
                               period, "one layer of so many is full, by this model_type");
@@ -117,19 +149,51 @@ static int kinds_by_period(struct posenc_reader *reader)
                                                                 : POSENC_LAYER_SLIDING;
     for (int64_t i = 0; i < layer_count(reader); i++) {
         reader->contract->layers[i].kind =
-            (i + family->phase) % period == 0 ? (uint8_t)POSENC_LAYER_FULL : other;
+            (i + phase) % period == 0 ? (uint8_t)POSENC_LAYER_FULL : other;
     }
     return 0;
 }
 
-/* Qwen: a window only where a switch is on, and from a certain layer on. */
+/* Layers with attention by their indices; the others have none. */
+static int kinds_by_index(struct posenc_reader *reader, const char *key)
+{
+    size_t i;
+    json_t *list = NULL, *entry;
+    int found = posenc_get_array(reader, &reader->text, key, &list);
+    if (found <= 0) {
+        return found < 0 ? -1
+                         : posenc_refuse_missing(reader, &reader->text, key,
+                                                 "it says which layers have attention");
+    }
+    for (int64_t layer = 0; layer < layer_count(reader); layer++) {
+        reader->contract->layers[layer].kind = POSENC_LAYER_LINEAR;
+    }
+    json_array_foreach(list, i, entry) {
+        if (!json_is_integer(entry) || json_integer_value(entry) < 0 ||
+            json_integer_value(entry) >= layer_count(reader)) {
+            return refuse_entry(reader, key, i, entry, "must be the index of a layer");
+        }
+        reader->contract->layers[json_integer_value(entry)].kind = POSENC_LAYER_FULL;
+    }
+    return 0;
+}
+
+/* A window that is written as null, in a class that has one by default. */
+static int no_window(const struct posenc_reader *reader)
+{
+    const char *key = reader->family->window_key;
+    return key && json_is_null(json_object_get(reader->text.json, key));
+}
+
+/* Qwen: a window only where a switch is on, and from a certain layer on. dots.1: without switch. */
 static int read_switch(struct posenc_reader *reader, int64_t *first)
 {
-    int on = 0;
-    if (posenc_get_bool(reader, &reader->text, "use_sliding_window", &on) < 0) {
+    int on = reader->family->window_rule == POSENC_WINDOW_LAYERS && !no_window(reader);
+    if (reader->family->window_rule == POSENC_WINDOW_SWITCH &&
+        posenc_get_bool(reader, &reader->text, "use_sliding_window", &on) < 0) {
         return -1;
     }
-    *first = 28;
+    *first = reader->family->window_from ? reader->family->window_from : 28;
     if (on && posenc_get_integer(reader, &reader->text, "max_window_layers", 0, 65536, first) < 0) {
         return -1;
     }
@@ -150,11 +214,17 @@ int posenc_read_layer_kinds(struct posenc_reader *reader)
     if (family->pattern_key) {
         return kinds_by_pattern(reader, family->pattern_key);
     }
+    if (family->index_key) {
+        return kinds_by_index(reader, family->index_key);
+    }
+    if ((family->flags & POSENC_FAMILY_FREE_OF_WINDOW) && no_window(reader)) {
+        return 0;
+    }
     if (family->period) {
         return kinds_by_period(reader);
     }
     int64_t first = 0;
-    int on = family->window_rule == POSENC_WINDOW_SWITCH ? read_switch(reader, &first) : 0;
+    int on = family->window_rule >= POSENC_WINDOW_SWITCH ? read_switch(reader, &first) : 0;
     for (int64_t i = first; on > 0 && i < layer_count(reader); i++) {
         reader->contract->layers[i].kind = POSENC_LAYER_SLIDING;
     }
@@ -167,9 +237,12 @@ static int drop_listed(struct posenc_reader *reader)
     struct posenc_layer *layers = reader->contract->layers;
     json_t *list = NULL;
     int64_t interval = 4, differ = 0;
-    int listed = posenc_get_array(reader, &reader->text, "no_rope_layers", &list);
-    int spaced = posenc_get_integer(reader, &reader->text, "no_rope_layer_interval", 1, 65536,
-                                    &interval);
+    const char *own = reader->family->nope_key, *key = own ? own : "no_rope_layers";
+    int64_t shift = !(reader->family->flags & POSENC_FAMILY_NOPE_FIRST);
+    int listed = posenc_get_array(reader, &reader->text, key, &list);
+    int spaced = own ? 0
+                     : posenc_get_integer(reader, &reader->text, "no_rope_layer_interval", 1, 65536,
+                                          &interval);
     if (listed < 0 || spaced < 0) {
         return -1;
     }
@@ -179,9 +252,9 @@ static int drop_listed(struct posenc_reader *reader)
         reader->status = posenc_fail(reader->error, POSENC_ERROR_MEMORY, "no memory for layers");
         return -1;
     }
-    int answer = listed ? read_flags(reader, "no_rope_layers", list, rotated) : 0;
+    int answer = listed ? read_flags(reader, key, list, rotated) : 0;
     for (int64_t i = 0; answer == 0 && i < layer_count(reader); i++) {
-        uint8_t by_interval = (i + 1) % interval != 0;
+        uint8_t by_interval = (i + shift) % interval != 0;
         differ += listed && by_interval != rotated[i];
         if (!(listed ? rotated[i] : by_interval)) {
             layers[i].set = POSENC_LAYER_NOT_ROTATED;
@@ -199,30 +272,36 @@ static int drop_listed(struct posenc_reader *reader)
     return answer;
 }
 
+/* The first set for this kind of layer; for LongRoPE that is the short one. */
 static int8_t set_of(const struct posenc_contract *contract, uint8_t kind)
 {
     for (int32_t i = 0; i < contract->facts.num_sets; i++) {
-        if (strcmp(contract->sets[i].id, posenc_layer_names[kind].set) == 0) {
+        int32_t layers = contract->sets[i].layers;
+        if (layers == POSENC_EVERY_KIND || layers == kind) {
             return (int8_t)i;
         }
     }
-    return 0;
+    return POSENC_LAYER_NOT_ROTATED;
 }
 
 int posenc_read_layer_sets(struct posenc_reader *reader)
 {
     struct posenc_contract *contract = reader->contract;
+    uint32_t flags = reader->family->flags;
+    int freed = (flags & POSENC_FAMILY_FREE_OF_WINDOW) && no_window(reader);
     for (int64_t i = 0; i < layer_count(reader); i++) {
         struct posenc_layer *layer = &contract->layers[i];
         layer->set = set_of(contract, layer->kind);
-        if (layer->kind == POSENC_LAYER_LINEAR) {
+        if (layer->kind == POSENC_LAYER_LINEAR || (flags & POSENC_FAMILY_RECURRENT)) {
+            layer->kind = POSENC_LAYER_LINEAR;
             layer->set = POSENC_LAYER_NO_ATTENTION;
-        } else if ((reader->family->flags & POSENC_FAMILY_ROPE_ON_SLIDING) &&
-                   layer->kind != POSENC_LAYER_SLIDING) {
+        } else if (((flags & POSENC_FAMILY_ROPE_ON_SLIDING) &&
+                    layer->kind != POSENC_LAYER_SLIDING && !freed) ||
+                   (reader->unrotated >> layer->kind & 1)) {
             layer->set = POSENC_LAYER_NOT_ROTATED;
         }
     }
-    return reader->family->flags & POSENC_FAMILY_NOPE_LIST ? drop_listed(reader) : 0;
+    return flags & POSENC_FAMILY_NOPE_LIST ? drop_listed(reader) : 0;
 }
 
 int posenc_read_window(struct posenc_reader *reader)
@@ -235,7 +314,7 @@ int posenc_read_window(struct posenc_reader *reader)
         sliding |= reader->contract->layers[i].kind == POSENC_LAYER_SLIDING;
     }
     int reads = family->window_rule == POSENC_WINDOW_NONE     ? sliding
-                : family->window_rule == POSENC_WINDOW_SWITCH ? read_switch(reader, &first)
+                : family->window_rule >= POSENC_WINDOW_SWITCH ? read_switch(reader, &first)
                                                               : 1;
     if (reads <= 0) {
         return reads;

@@ -25,6 +25,8 @@ struct posenc_layer_name {
     const char *key; /* as config.json spells it */
     const char *type;
     const char *set; /* id of the frequency set where each kind has its own */
+    const char *short_set; /* the same where the length chooses between two */
+    const char *long_set;
 };
 
 extern const struct posenc_layer_name posenc_layer_names[POSENC_LAYER_KINDS];
@@ -87,6 +89,8 @@ struct posenc_reader {
     struct posenc_node root;
     struct posenc_node text;  /* the language model: the root or its text_config */
     struct posenc_set common; /* what all sets share: layout, widths, heads */
+    int scheme;               /* enum posenc_family_scheme in force */
+    uint32_t unrotated;       /* bit k: layers of kind k are not rotated */
     posenc_error *error;
     int32_t status;
 };
@@ -148,6 +152,10 @@ int posenc_refuse(struct posenc_reader *reader, const struct posenc_node *node, 
 int posenc_refuse_missing(struct posenc_reader *reader, const struct posenc_node *node,
                           const char *key, const char *rule);
 
+/* 0 if `holds`, else the first of these. */
+int posenc_refuse_unless(struct posenc_reader *reader, int holds, const struct posenc_node *node,
+                         const char *key, const char *rule);
+
 /* notes.c: each starts a note and answers where its text goes (posenc_fail takes NULL: no room). */
 posenc_error *posenc_warning(struct posenc_reader *reader, const struct posenc_node *node,
                              const char *key);
@@ -161,8 +169,15 @@ void posenc_assume_text(struct posenc_reader *reader, const char *key, const cha
 /* hf.c: reads a whole config.json into reader->contract. 0, or -1 refused. */
 int posenc_read_hf(struct posenc_reader *reader);
 
+/* scheme.c: the scheme in force, by the class and the keys that choose. */
+int posenc_read_scheme(struct posenc_reader *reader);
+
+/* other.c: facts of the schemes that are not rotations, after the shape. */
+int posenc_read_other(struct posenc_reader *reader);
+
 /* shape.c: heads, widths, layers, limits, into facts and reader->common. */
 int posenc_read_shape(struct posenc_reader *reader);
+int posenc_read_layout(struct posenc_reader *reader);
 
 /* scale.c: what multiplies scores and queries; after the sets. */
 int posenc_read_softmax(struct posenc_reader *reader);
@@ -176,6 +191,15 @@ int posenc_read_rope(struct posenc_reader *reader, struct posenc_node *block);
  * for layers of one kind. `own` is 1 if the block speaks of them alone. */
 int posenc_read_set(struct posenc_reader *reader, const struct posenc_node *block,
                     enum posenc_layer_kind layers, int own, struct posenc_set *set);
+
+/* scaling.c: what a kind of scaling needs, into a set whose base and width are known. */
+struct posenc_kind;
+int posenc_read_scaling(struct posenc_reader *reader, const struct posenc_node *block,
+                        const struct posenc_kind *kind, struct posenc_set *set);
+
+/* axes.c: the position axes of a set, from a block (json NULL: none) or the class. */
+int posenc_read_axes(struct posenc_reader *reader, const struct posenc_node *block,
+                     struct posenc_set *set);
 
 /* layers.c: the kind of each layer, before the sets; then which set it uses, and the window. */
 int posenc_read_layer_kinds(struct posenc_reader *reader);

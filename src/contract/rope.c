@@ -6,10 +6,10 @@
 #include <string.h>
 
 const struct posenc_layer_name posenc_layer_names[POSENC_LAYER_KINDS] = {
-    {"full_attention", "full", "global"},
-    {"sliding_attention", "sliding", "local"},
-    {"chunked_attention", "chunked", "chunked"},
-    {"linear_attention", "linear", "linear"},
+    {"full_attention", "full", "global", "global-short", "global-long"},
+    {"sliding_attention", "sliding", "local", "local-short", "local-long"},
+    {"chunked_attention", "chunked", "chunked", "chunked-short", "chunked-long"},
+    {"linear_attention", "linear", "linear", "linear", "linear"},
 };
 
 /* The class supplies a block where the file has none: kept in the file's tree, which is ours. */
@@ -29,7 +29,10 @@ static int class_block(struct posenc_reader *reader, struct posenc_node *block)
     if (reader->status != POSENC_OK) {
         return -1;
     }
-    posenc_assume_text(reader, "rope_parameters", "\"yarn\"",
+    const char *type = json_string_value(json_object_get(json, "rope_type"));
+    posenc_error value;
+    posenc_fail(&value, POSENC_OK, "\"%s\"", type ? type : "by kind of layer");
+    posenc_assume_text(reader, "rope_parameters", value.text,
                        "the whole block is the default of this model_type");
     return posenc_get_object(reader, &reader->text, "rope_parameters", block);
 }
@@ -55,31 +58,6 @@ static int find_block(struct posenc_reader *reader, struct posenc_node *block)
     return class_block(reader, block);
 }
 
-static int refuse_axes(struct posenc_reader *reader, const struct posenc_node *block)
-{
-    static const char rule[] = "positions of several axes (mrope) are not supported yet";
-    if (block->json) {
-        static const char *const keys[] = {"mrope_section", "mrope_interleaved", "xdrope_section"};
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-            const json_t *json = json_object_get(block->json, keys[i]);
-            if (json && !json_is_null(json)) {
-                return posenc_refuse(reader, block, keys[i], rule);
-            }
-        }
-        const char *type = json_string_value(json_object_get(block->json, "type"));
-        const char *now = json_string_value(json_object_get(block->json, "rope_type"));
-        if ((type && strcmp(type, "mrope") == 0) || (now && strcmp(now, "mrope") == 0)) {
-            return posenc_refuse(reader, block, now ? "rope_type" : "type", rule);
-        }
-    }
-    if (reader->family->flags & POSENC_FAMILY_MROPE) {
-        reader->status = posenc_fail(reader->error, POSENC_ERROR_MODEL, "model_type is \"%s\": %s",
-                                     reader->family->model_type, rule);
-        return -1;
-    }
-    return 0;
-}
-
 /* Widths that only the sliding layers of a hybrid model have. */
 static int local_widths(struct posenc_reader *reader, struct posenc_set *set)
 {
@@ -101,18 +79,72 @@ static int local_widths(struct posenc_reader *reader, struct posenc_set *set)
     return 0;
 }
 
-static int add_set(struct posenc_reader *reader, const struct posenc_node *block,
-                   enum posenc_layer_kind layers, const char *id, int own)
+/* Widths that only the full layers of Gemma 4 have. */
+static int global_widths(struct posenc_reader *reader, struct posenc_set *set)
 {
-    posenc_contract_facts *facts = &reader->contract->facts;
-    struct posenc_set *set = &reader->contract->sets[facts->num_sets++];
+    int64_t kv = set->num_kv_heads, width = 512;
+    const struct posenc_node *text = &reader->text;
+    int shared = 0;
+    int found = posenc_get_integer(reader, text, "global_head_dim", 2, 65536, &width);
+    if (found < 0 || posenc_get_bool(reader, text, "attention_k_eq_v", &shared) < 0 ||
+        posenc_get_integer(reader, text, "num_global_key_value_heads", 1, 65536, &kv) < 0) {
+        return -1;
+    }
+    if (!found) {
+        posenc_assume_integer(reader, "global_head_dim", width, "the default of this model_type");
+    }
+    if (set->num_heads % kv != 0) {
+        posenc_error rule;
+        posenc_fail(&rule, POSENC_OK, "must divide the number of query heads, %d",
+                    (int64_t)set->num_heads);
+        return posenc_refuse(reader, text, "num_global_key_value_heads", rule.text);
+    }
+    set->num_kv_heads = shared ? (int32_t)kv : set->num_kv_heads;
+    set->params.head_dim = (int32_t)width;
+    return 0;
+}
+
+/* LongRoPE is two sets: the length of the first is as far as it goes, that of the second the next
+ * one. */
+static void split_by_length(struct posenc_contract *contract, const struct posenc_layer_name *name)
+{
+    struct posenc_set *one = &contract->sets[contract->facts.num_sets - 1];
+    struct posenc_set *two = &contract->sets[contract->facts.num_sets++];
+    *two = *one;
+    one->id = name ? name->short_set : "short";
+    two->id = name ? name->long_set : "long";
+    one->params.length = one->original_max_position;
+    two->params.length = one->original_max_position + 1;
+}
+
+/* A set for one kind of layers, or for every kind. `own`: see posenc_read_set. */
+static int add_set(struct posenc_reader *reader, const struct posenc_node *block, int32_t layers,
+                   int own)
+{
+    struct posenc_contract *contract = reader->contract;
+    const struct posenc_layer_name *name =
+        layers == POSENC_EVERY_KIND ? NULL : &posenc_layer_names[layers];
+    enum posenc_layer_kind kind = name ? (enum posenc_layer_kind)layers : POSENC_LAYER_FULL;
+    struct posenc_set *set = &contract->sets[contract->facts.num_sets++];
+    uint32_t flags = reader->family->flags;
     *set = reader->common;
-    set->id = id;
+    set->id = name ? name->set : "main";
+    set->layers = layers;
     if (layers == POSENC_LAYER_SLIDING && reader->family->pattern_key &&
         local_widths(reader, set) < 0) {
         return -1;
     }
-    return posenc_read_set(reader, block, layers, own, set);
+    if (layers == POSENC_LAYER_FULL && (flags & POSENC_FAMILY_GLOBAL_WIDTHS) &&
+        global_widths(reader, set) < 0) {
+        return -1;
+    }
+    if (posenc_read_set(reader, block, kind, own, set) < 0) {
+        return -1;
+    }
+    if (set->params.scaling == POSENC_SCALING_LONGROPE) {
+        split_by_length(contract, name);
+    }
+    return 0;
 }
 
 static int any_layer(const struct posenc_reader *reader, enum posenc_layer_kind kind)
@@ -134,6 +166,10 @@ static int nested_sets(struct posenc_reader *reader, const struct posenc_node *b
         struct posenc_node own = {0};
         int found = posenc_get_object(reader, block, name->key, &own);
         int used = any_layer(reader, kind);
+        if (!found && json_object_get(block->json, name->key)) {
+            reader->unrotated |= UINT32_C(1) << kind;
+            continue;
+        }
         if (found < 0) {
             return -1;
         }
@@ -144,8 +180,7 @@ static int nested_sets(struct posenc_reader *reader, const struct posenc_node *b
             posenc_fail(posenc_warning(reader, block, name->key), POSENC_OK,
                         "no layer is of this kind: unused");
         }
-        if ((found || used) && (refuse_axes(reader, &own) < 0 ||
-                                add_set(reader, found ? &own : &none, kind, name->set, 1) < 0)) {
+        if ((found || used) && add_set(reader, found ? &own : &none, (int32_t)kind, 1) < 0) {
             return -1;
         }
     }
@@ -178,18 +213,17 @@ int posenc_read_rope(struct posenc_reader *reader, struct posenc_node *block)
 {
     const struct posenc_family *family = reader->family;
     const struct posenc_node none = {0};
-    if (find_block(reader, block) < 0 || refuse_axes(reader, block) < 0) {
+    if (find_block(reader, block) < 0) {
         return -1;
     }
     if (is_nested(reader, block)) {
         return nested_sets(reader, block);
     }
     if (!family->local_base_key) {
-        return add_set(reader, block, POSENC_LAYER_FULL, "main", 1);
+        return add_set(reader, block, POSENC_EVERY_KIND, 1);
     }
     const struct posenc_node *local = family->flags & POSENC_FAMILY_LOCAL_PLAIN ? &none : block;
-    if (add_set(reader, block, POSENC_LAYER_FULL, "global", 1) < 0) {
-        return -1;
-    }
-    return add_set(reader, local, POSENC_LAYER_SLIDING, "local", 0);
+    return add_set(reader, block, POSENC_LAYER_FULL, 1) < 0
+               ? -1
+               : add_set(reader, local, POSENC_LAYER_SLIDING, 0);
 }

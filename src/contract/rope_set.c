@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* One rope block -> one frequency set: the kind after aliases, base, rotary width, scaling. */
 #include "family.h"
+#include "kind.h"
 #include "reader.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT = 1, LINEAR = 2, LLAMA3 = 4, YARN = 8, EVERY_KIND = 15 };
+/* By name; the last one stands for "dynamic" with alpha, as classes that have it mean it. */
+static const struct posenc_kind kinds[] = {
+    {"default", "default", POSENC_KIND_DEFAULT, POSENC_SCALING_NONE},
+    {"linear", "linear", POSENC_KIND_LINEAR, POSENC_SCALING_LINEAR},
+    {"llama3", "llama3", POSENC_KIND_LLAMA3, POSENC_SCALING_LLAMA3},
+    {"yarn", "yarn", POSENC_KIND_YARN, POSENC_SCALING_YARN},
+    {"dynamic", "dynamic", POSENC_KIND_DYNAMIC, POSENC_SCALING_DYNAMIC_NTK},
+    {"longrope", "longrope", POSENC_KIND_LONGROPE, POSENC_SCALING_LONGROPE},
+    {"proportional", "proportional", POSENC_KIND_PROPORTIONAL, POSENC_SCALING_PROPORTIONAL},
+    {"ntk", "ntk", POSENC_KIND_NTK, POSENC_SCALING_NTK_SCALED},
+    {"xdrope", "ntk", POSENC_KIND_ALPHA, POSENC_SCALING_NTK},
+};
 
-static const struct kind {
-    const char *name;
-    int32_t bit; /* 0: known, not supported yet */
-    int32_t scaling;
-} kinds[] = {
-    {"default", DEFAULT, POSENC_SCALING_NONE}, {"linear", LINEAR, POSENC_SCALING_LINEAR},
-    {"llama3", LLAMA3, POSENC_SCALING_LLAMA3}, {"yarn", YARN, POSENC_SCALING_YARN},
-    {"dynamic", 0, 0},                         {"longrope", 0, 0},
-    {"proportional", 0, 0},                    {"ntk", 0, 0},
+enum {
+    LENGTHS = POSENC_KIND_LLAMA3 | POSENC_KIND_YARN | POSENC_KIND_DYNAMIC | POSENC_KIND_LONGROPE,
+    FACTORS = LENGTHS | POSENC_KIND_LINEAR | POSENC_KIND_PROPORTIONAL | POSENC_KIND_NTK,
+    EVERY_KIND = FACTORS | POSENC_KIND_DEFAULT | POSENC_KIND_ALPHA
 };
 
 /* Every key that a block may hold and the kinds that it changes. */
@@ -29,16 +36,25 @@ static const struct block_key {
     {"type", EVERY_KIND, 0},
     {"rope_theta", EVERY_KIND, 0},
     {"partial_rotary_factor", EVERY_KIND, 0},
-    {"factor", LINEAR | LLAMA3 | YARN, 0},
-    {"original_max_position_embeddings", LLAMA3 | YARN, 0},
-    {"low_freq_factor", LLAMA3, 0},
-    {"high_freq_factor", LLAMA3, 0},
-    {"attention_factor", YARN, 0},
-    {"beta_fast", YARN, 0},
-    {"beta_slow", YARN, 0},
-    {"mscale", YARN, 0},
-    {"mscale_all_dim", YARN, 0},
-    {"truncate", YARN, 0},
+    {"factor", FACTORS, 0},
+    {"original_max_position_embeddings", LENGTHS, 0},
+    {"low_freq_factor", POSENC_KIND_LLAMA3, 0},
+    {"high_freq_factor", POSENC_KIND_LLAMA3, 0},
+    {"attention_factor", POSENC_KIND_YARN | POSENC_KIND_LONGROPE, 0},
+    {"beta_fast", POSENC_KIND_YARN, 0},
+    {"beta_slow", POSENC_KIND_YARN, 0},
+    {"mscale", POSENC_KIND_YARN, 0},
+    {"mscale_all_dim", POSENC_KIND_YARN, 0},
+    {"truncate", POSENC_KIND_YARN, 0},
+    {"short_factor", POSENC_KIND_LONGROPE, 0},
+    {"long_factor", POSENC_KIND_LONGROPE, 0},
+    {"short_mscale", POSENC_KIND_LONGROPE, POSENC_FAMILY_MSCALES},
+    {"long_mscale", POSENC_KIND_LONGROPE, POSENC_FAMILY_MSCALES},
+    {"alpha", POSENC_KIND_ALPHA, 0},
+    {"mixed_b", POSENC_KIND_NTK, 0},
+    {"mrope_section", EVERY_KIND, 0},
+    {"mrope_interleaved", EVERY_KIND, 0},
+    {"xdrope_section", EVERY_KIND, 0},
     {"llama_4_scaling_beta", EVERY_KIND, POSENC_FAMILY_QUERY_BETA},
     {"max_position_embeddings", EVERY_KIND, POSENC_FAMILY_QUERY_BETA},
 };
@@ -73,8 +89,17 @@ static int read_type(struct posenc_reader *reader, const struct posenc_node *blo
     return 0;
 }
 
+/* Classes with alpha call their larger base "dynamic"; it does not depend on the length. */
+static const struct posenc_kind *with_alpha(const struct posenc_node *block,
+                                            const struct posenc_kind *kind)
+{
+    const json_t *alpha = block->json ? json_object_get(block->json, "alpha") : NULL;
+    int given = alpha && !json_is_null(alpha) && kind->bit == POSENC_KIND_DYNAMIC;
+    return given ? &kinds[sizeof kinds / sizeof kinds[0] - 1] : kind;
+}
+
 static int read_kind(struct posenc_reader *reader, const struct posenc_node *block,
-                     const struct kind **kind)
+                     const struct posenc_kind **kind)
 {
     const char *name = "default", *key = "rope_type";
     if (block->json && read_type(reader, block, &name, &key) < 0) {
@@ -82,22 +107,18 @@ static int read_kind(struct posenc_reader *reader, const struct posenc_node *blo
     }
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].name, name) == 0) {
-            *kind = &kinds[i];
-            if (!kinds[i].bit) {
-                posenc_error rule;
-                posenc_fail(&rule, POSENC_OK, "the kind %s is not supported yet", name);
-                return posenc_refuse(reader, block, key, rule.text);
-            }
+            *kind = with_alpha(block, &kinds[i]);
             return 0;
         }
     }
     return posenc_refuse(reader, block, key,
-                         "unknown kind: must be default, linear, llama3 or yarn");
+                         "unknown kind: must be default, linear, llama3, yarn, dynamic, longrope, "
+                         "proportional, ntk, mrope or xdrope");
 }
 
 /* Keys that change nothing are named, because their writer expected otherwise. */
 static void check_keys(struct posenc_reader *reader, const struct posenc_node *block,
-                       const struct kind *kind)
+                       const struct posenc_kind *kind)
 {
     const char *key;
     json_t *value;
@@ -114,15 +135,9 @@ static void check_keys(struct posenc_reader *reader, const struct posenc_node *b
                         "unknown key of a rope block: ignored");
         } else if (!(known->kinds & kind->bit) && !json_is_null(value)) {
             posenc_fail(posenc_warning(reader, block, key), POSENC_OK,
-                        "has no effect on the kind %s", kind->name);
+                        "has no effect on the kind %s", kind->reported);
         }
     }
-}
-
-static int refuse_unless(struct posenc_reader *reader, int holds, const struct posenc_node *node,
-                         const char *key, const char *rule)
-{
-    return holds ? 0 : posenc_refuse(reader, node, key, rule);
 }
 
 /* GLM counts its base in multiples of 10000. */
@@ -168,8 +183,8 @@ static int read_base(struct posenc_reader *reader, const struct posenc_node *blo
                            "the default of this model_type");
         return 0;
     }
-    return refuse_unless(reader, set->params.base > 1.0 && set->params.base < 0x1p76, found->node,
-                         found->key, "a base must be > 1 and < 2^76");
+    return posenc_refuse_unless(reader, set->params.base > 1.0 && set->params.base < 0x1p76,
+                                found->node, found->key, "a base must be > 1 and < 2^76");
 }
 
 /* Truncates in double as Python's int() does: 100 * 0.29 gives 28. */
@@ -204,6 +219,43 @@ static int width_by_factor(struct posenc_reader *reader, const struct posenc_nod
     return 1;
 }
 
+/* The whole head takes part; a fraction of its pairs moves. Python: int(fraction * width // 2). */
+static int proportional_pairs(struct posenc_reader *reader, const struct posenc_node *block,
+                              struct posenc_set *set)
+{
+    double fraction = 1.0;
+    int found = posenc_get_real(reader, block, "partial_rotary_factor", &fraction);
+    if (found < 0) {
+        return -1;
+    }
+    if (!found) {
+        posenc_assume_real(reader, "partial_rotary_factor", fraction,
+                           "the default of the kind proportional");
+    }
+    if (!(fraction > 0.0 && fraction <= 1.0)) {
+        return posenc_refuse(reader, block, "partial_rotary_factor", "must be > 0 and <= 1");
+    }
+    set->params.rotary_dim = set->params.head_dim;
+    set->params.rotating_pairs = (int32_t)floor(fraction * set->params.head_dim / 2.0);
+    if (set->params.head_dim % 2 != 0) {
+        reader->status = posenc_fail(reader->error, POSENC_ERROR_MODEL,
+                                     "head_dim is %d: must be even", (int64_t)set->params.head_dim);
+        return -1;
+    }
+    return 0;
+}
+
+static int check_rotary_dim(struct posenc_reader *reader, int64_t rotary, int64_t head)
+{
+    if (rotary < 2 || rotary % 2 != 0) {
+        reader->status = posenc_fail(reader->error, POSENC_ERROR_MODEL,
+                                     "rotary_dim is %d, of head_dim %d: must be even and >= 2",
+                                     rotary, head);
+        return -1;
+    }
+    return 0;
+}
+
 static int read_rotary_dim(struct posenc_reader *reader, const struct posenc_node *block,
                            struct posenc_set *set)
 {
@@ -211,10 +263,12 @@ static int read_rotary_dim(struct posenc_reader *reader, const struct posenc_nod
     int32_t width = set->params.head_dim - set->params.rotary_offset;
     int64_t given = 0;
     double turned = width;
+    if (family->flags & POSENC_FAMILY_MLA) { /* the rope part turns whole, whatever fractions say */
+        set->params.rotary_dim = width;
+        return check_rotary_dim(reader, width, set->params.head_dim);
+    }
     int by_factor = width_by_factor(reader, block, width, &turned);
-    int direct = family->flags & POSENC_FAMILY_MLA
-                     ? 0
-                     : posenc_get_integer(reader, &reader->text, "rotary_dim", 1, width, &given);
+    int direct = posenc_get_integer(reader, &reader->text, "rotary_dim", 1, width, &given);
     if (by_factor < 0 || direct < 0) {
         return -1;
     }
@@ -233,208 +287,26 @@ static int read_rotary_dim(struct posenc_reader *reader, const struct posenc_nod
         }
     }
     set->params.rotary_dim = (int32_t)given;
-    if (given < 2 || given % 2 != 0) {
-        reader->status = posenc_fail(reader->error, POSENC_ERROR_MODEL,
-                                     "rotary_dim is %d, of head_dim %d: must be even and >= 2",
-                                     given, (int64_t)set->params.head_dim);
-        return -1;
-    }
-    return 0;
-}
-
-/* What a plan accepts, so that a contract that was read can be used. */
-static const char RANGE[] = "must be > 0, within 2^-64..2^64";
-
-static int in_range(double value)
-{
-    return value >= 0x1p-64 && value < 0x1p64;
-}
-
-/* A number that the kind cannot do without. */
-static int need_real(struct posenc_reader *reader, const struct posenc_node *block, const char *key,
-                     const struct kind *kind, double *value)
-{
-    int found = posenc_get_real(reader, block, key, value);
-    if (found == 0) {
-        posenc_error rule;
-        posenc_fail(&rule, POSENC_OK, "the kind %s needs it", kind->name);
-        return posenc_refuse_missing(reader, block, key, rule.text);
-    }
-    return found < 0 ? -1 : refuse_unless(reader, in_range(*value), block, key, RANGE);
-}
-
-/* The length before extension: beside the block, then in it, then the declared limit. */
-static int read_original(struct posenc_reader *reader, const struct posenc_node *block,
-                         struct posenc_set *set)
-{
-    static const char key[] = "original_max_position_embeddings";
-    const posenc_contract_facts *facts = &reader->contract->facts;
-    int64_t beside = 0, inside = 0;
-    int outer = posenc_get_integer(reader, &reader->text, key, 1, INT64_C(1) << 53, &beside);
-    int inner = posenc_get_integer(reader, block, key, 1, INT64_C(1) << 53, &inside);
-    if (outer < 0 || inner < 0) {
-        return -1;
-    }
-    if (outer && inner && beside != inside) {
-        posenc_fail(posenc_warning(reader, block, key), POSENC_OK,
-                    "is %d but %d beside the block: the one beside it counts", inside, beside);
-    }
-    int64_t original = outer ? beside : inside;
-    if (!outer && !inner) {
-        original = facts->max_position;
-        if (original < 1) {
-            return posenc_refuse_missing(reader, block, key,
-                                         "no other key gives the length before extension");
-        }
-        posenc_assume_integer(reader, key, original, "the declared limit of positions");
-    }
-    set->original_max_position = original;
-    set->params.original_max_position = (double)original;
-    return 0;
-}
-
-/* `factor` may be null: then it follows from the two lengths, as transformers does it. */
-static int read_yarn_factor(struct posenc_reader *reader, const struct posenc_node *block,
-                            const struct kind *kind, struct posenc_set *set)
-{
-    int64_t limit = reader->contract->facts.max_position;
-    double ratio = (double)limit / set->params.original_max_position;
-    if (limit > 0 && json_is_null(json_object_get(block->json, "factor"))) {
-        set->params.factor = ratio;
-        posenc_assume_real(reader, "factor", ratio,
-                           "max_position divided by original_max_position_embeddings");
-        return 0;
-    }
-    if (need_real(reader, block, "factor", kind, &set->params.factor) < 0) {
-        return -1;
-    }
-    if (limit > 0 && fabs(set->params.factor - ratio) > 1e-6 * ratio) {
-        posenc_fail(posenc_warning(reader, block, "factor"), POSENC_OK,
-                    "is %g but the declared limit is %g times the original length: factor counts",
-                    set->params.factor, ratio);
-    }
-    return 0;
-}
-
-/* An optional number that must be > 0 and keeps its default otherwise. */
-static int optional_real(struct posenc_reader *reader, const struct posenc_node *block,
-                         const char *key, double *value)
-{
-    double found_value = 0.0;
-    int found = posenc_get_real(reader, block, key, &found_value);
-    if (found < 0) {
-        return -1;
-    }
-    if (found && !in_range(found_value)) {
-        return posenc_refuse(reader, block, key, RANGE);
-    }
-    if (found) {
-        *value = found_value;
-    } else if (*value > 0.0) {
-        posenc_assume_real(reader, key, *value, "the default of yarn");
-    }
-    return 0;
-}
-
-/* 0 counts as not given: only two true values make the ratio. */
-static int read_mscale(struct posenc_reader *reader, const struct posenc_node *block,
-                       struct posenc_set *set)
-{
-    static const char *const keys[2] = {"mscale", "mscale_all_dim"};
-    double values[2] = {0.0, 0.0};
-    for (int i = 0; i < 2; i++) {
-        if (posenc_get_real(reader, block, keys[i], &values[i]) < 0) {
-            return -1;
-        }
-        if (!(values[i] >= 0.0 && values[i] <= 0x1p64)) {
-            return posenc_refuse(reader, block, keys[i], "must be >= 0 and <= 2^64");
-        }
-    }
-    set->mscale_all_dim = values[1];
-    if (values[0] > 0.0 && values[1] > 0.0) {
-        set->params.mscale = values[0];
-        set->params.mscale_all_dim = values[1];
-    } else if (values[0] > 0.0 || values[1] > 0.0) {
-        int given = values[1] > 0.0;
-        posenc_fail(posenc_warning(reader, block, keys[given]), POSENC_OK,
-                    "does not change the attention factor without %s", keys[!given]);
-    }
-    return 0;
-}
-
-static int read_yarn(struct posenc_reader *reader, const struct posenc_node *block,
-                     const struct kind *kind, struct posenc_set *set)
-{
-    posenc_rope_params *params = &set->params;
-    int truncate = 1;
-    if (read_original(reader, block, set) < 0 ||
-        read_yarn_factor(reader, block, kind, set) < 0 ||
-        optional_real(reader, block, "attention_factor", &params->attention_factor) < 0 ||
-        optional_real(reader, block, "beta_fast", &params->beta_fast) < 0 ||
-        optional_real(reader, block, "beta_slow", &params->beta_slow) < 0 ||
-        read_mscale(reader, block, set) < 0 ||
-        posenc_get_bool(reader, block, "truncate", &truncate) < 0) {
-        return -1;
-    }
-    params->truncate = truncate;
-    return refuse_unless(reader, params->beta_slow <= params->beta_fast, block, "beta_slow",
-                         "must not exceed beta_fast");
-}
-
-static int read_llama3(struct posenc_reader *reader, const struct posenc_node *block,
-                       const struct kind *kind, struct posenc_set *set)
-{
-    posenc_rope_params *params = &set->params;
-    if (need_real(reader, block, "factor", kind, &params->factor) < 0 ||
-        need_real(reader, block, "low_freq_factor", kind, &params->low_freq_factor) < 0 ||
-        need_real(reader, block, "high_freq_factor", kind, &params->high_freq_factor) < 0 ||
-        read_original(reader, block, set) < 0) {
-        return -1;
-    }
-    if (refuse_unless(reader, params->low_freq_factor <= params->high_freq_factor, block,
-                      "low_freq_factor", "must not exceed high_freq_factor") < 0) {
-        return -1;
-    }
-    /* Equal factors (Llama 4 Scout) leave no room for a blend. A plan refuses them, since the
-     * formula would divide by zero; the next double gives the abrupt change that they mean. */
-    if (params->low_freq_factor == params->high_freq_factor) {
-        params->high_freq_factor = nextafter(params->high_freq_factor, INFINITY);
-    }
-    return 0;
-}
-
-static int read_scaling(struct posenc_reader *reader, const struct posenc_node *block,
-                        const struct kind *kind, struct posenc_set *set)
-{
-    set->params.scaling = kind->scaling;
-    set->rope_type = kind->name;
-    int answer = 0;
-    switch (kind->bit) {
-    case LINEAR: answer = need_real(reader, block, "factor", kind, &set->params.factor); break;
-    case LLAMA3: answer = read_llama3(reader, block, kind, set); break;
-    case YARN: answer = read_yarn(reader, block, kind, set); break;
-    default: break;
-    }
-    if (answer == 0 && kind->bit != DEFAULT && set->params.factor < 1.0) {
-        posenc_fail(posenc_warning(reader, block, "factor"), POSENC_OK,
-                    "is %g: a factor below 1 shortens the context", set->params.factor);
-    }
-    return answer;
+    return check_rotary_dim(reader, given, set->params.head_dim);
 }
 
 int posenc_read_set(struct posenc_reader *reader, const struct posenc_node *block,
                     enum posenc_layer_kind layers, int own, struct posenc_set *set)
 {
-    const struct kind *kind = NULL;
+    const struct posenc_kind *kind = NULL;
     if (read_kind(reader, block, &kind) < 0) {
         return -1;
     }
     if (block->json) {
         check_keys(reader, block, kind);
     }
+    set->rope_type = kind->reported;
+    set->params.scaling = kind->scaling;
+    int proportional = kind->bit == POSENC_KIND_PROPORTIONAL;
     if (read_base(reader, block, layers, own, set) < 0 ||
-        read_rotary_dim(reader, block, set) < 0) {
+        (proportional ? proportional_pairs : read_rotary_dim)(reader, block, set) < 0 ||
+        posenc_read_scaling(reader, block, kind, set) < 0) {
         return -1;
     }
-    return read_scaling(reader, block, kind, set);
+    return posenc_read_axes(reader, block, set);
 }

@@ -5,7 +5,13 @@
 #include "yarn.h"
 
 #include <math.h>
+#include <string.h>
 
+static int has(const struct posenc_reader *reader, const char *key)
+{
+    const json_t *json = json_object_get(reader->text.json, key);
+    return json && !json_is_null(json);
+}
 
 static int keyed_scale(struct posenc_reader *reader, const char *key, double *value)
 {
@@ -18,6 +24,15 @@ static int keyed_scale(struct posenc_reader *reader, const char *key, double *va
         return posenc_refuse(reader, &reader->text, key, "must be > 0");
     }
     return found < 0 ? -1 : 0;
+}
+
+/* Each kind of score that is added widens the divisor. */
+static void deberta_scale(posenc_contract_facts *facts, const posenc_contract_deberta *deberta)
+{
+    const char *types = deberta->pos_att_type;
+    double kinds = !types ? 1.0 : strchr(types, '|') ? 3.0 : 2.0;
+    facts->softmax_scale = 1.0 / sqrt((double)facts->head_dim * kinds);
+    facts->softmax_rule = "(head_dim * (1 + kinds of pos_att_type))^-0.5";
 }
 
 int posenc_read_softmax(struct posenc_reader *reader)
@@ -34,13 +49,24 @@ int posenc_read_softmax(struct posenc_reader *reader)
         facts->softmax_rule = "query_pre_attn_scalar^-0.5";
         return 0;
     case POSENC_SOFTMAX_MULTIPLIER:
-        if (keyed_scale(reader, "attention_multiplier", &value) < 0) {
-            return -1;
+        if (reader->family->softmax > 0.0 || has(reader, "attention_multiplier")) {
+            if (keyed_scale(reader, "attention_multiplier", &value) < 0) {
+                return -1;
+            }
+            facts->softmax_scale = value;
+            facts->softmax_rule = "attention_multiplier";
+            return 0;
         }
-        facts->softmax_scale = value;
-        facts->softmax_rule = "attention_multiplier";
+        break;
+    case POSENC_SOFTMAX_ONE:
+        facts->softmax_scale = 1.0;
+        facts->softmax_rule = "no scaling of q.k";
         return 0;
+    case POSENC_SOFTMAX_DEBERTA: deberta_scale(facts, &reader->contract->deberta); return 0;
     default: break;
+    }
+    if (facts->num_heads < 0) {
+        return 0;
     }
     facts->softmax_scale = 1.0 / sqrt((double)facts->head_dim);
     facts->softmax_rule = "head_dim^-0.5";

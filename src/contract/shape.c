@@ -42,7 +42,7 @@ static int mla_width(struct posenc_reader *reader, int64_t *width)
 /* hidden_size / heads, where no key and no class says it. */
 static int divided_width(struct posenc_reader *reader, int64_t heads, int64_t *width)
 {
-    static const char *const keys[] = {"hidden_size", "n_embd", "n_embed", "d_model", NULL};
+    static const char *const keys[] = {"hidden_size", "n_embd", "n_embed", "d_model", "dim", NULL};
     int64_t hidden = 0;
     const char *used = NULL;
     int found = posenc_get_spelled(reader, &reader->text, keys, 1, INT32_MAX, &hidden, &used);
@@ -76,7 +76,7 @@ static int given(const struct posenc_reader *reader, const char *const *keys)
 
 static int read_head_dim(struct posenc_reader *reader, int64_t heads)
 {
-    static const char *const keys[] = {"head_dim", "kv_channels", NULL};
+    static const char *const keys[] = {"head_dim", "kv_channels", "d_kv", NULL};
     const struct posenc_family *family = reader->family;
     int64_t width = 0;
     int answer = 0;
@@ -95,6 +95,17 @@ static int read_head_dim(struct posenc_reader *reader, int64_t heads)
     reader->contract->facts.head_dim = width;
     reader->common.params.head_dim = (int32_t)width;
     return answer;
+}
+
+/* gpt_bigcode: one key head unless its switch is off. */
+static int bigcode_kv_heads(struct posenc_reader *reader, int64_t heads, int64_t *kv)
+{
+    int multi = 1;
+    if (posenc_get_bool(reader, &reader->text, "multi_query", &multi) < 0) {
+        return -1;
+    }
+    *kv = multi ? 1 : heads;
+    return 0;
 }
 
 /* Falcon and ChatGLM say by switches what others say by a number. */
@@ -129,7 +140,11 @@ static int read_kv_heads(struct posenc_reader *reader, int64_t heads)
     const struct posenc_family *family = reader->family;
     const char *used = keys[0];
     int64_t kv = heads;
-    if (family->kv_rule == POSENC_KV_FALCON || family->kv_rule == POSENC_KV_CHATGLM) {
+    if (family->kv_rule == POSENC_KV_BIGCODE) {
+        if (bigcode_kv_heads(reader, heads, &kv) < 0) {
+            return -1;
+        }
+    } else if (family->kv_rule == POSENC_KV_FALCON || family->kv_rule == POSENC_KV_CHATGLM) {
         if (switched_kv_heads(reader, heads, &kv) < 0) {
             return -1;
         }
@@ -183,7 +198,7 @@ static int read_limits(struct posenc_reader *reader)
     return 0;
 }
 
-static int read_layout(struct posenc_reader *reader)
+int posenc_read_layout(struct posenc_reader *reader)
 {
     const struct posenc_family *family = reader->family;
     int adjacent = family->layout == POSENC_ADJACENT;
@@ -206,13 +221,33 @@ static int read_layout(struct posenc_reader *reader)
     return 0;
 }
 
+/* Scores become cap*tanh(score/cap). The cap of the vocabulary's logits is none of ours. */
+static int read_softcap(struct posenc_reader *reader)
+{
+    double cap = reader->family->softcap;
+    int found = posenc_get_real(reader, &reader->text, "attn_logit_softcapping", &cap);
+    if (found < 0) {
+        return -1;
+    }
+    if (found && !(cap > 0.0 && cap <= 0x1p64)) {
+        return posenc_refuse(reader, &reader->text, "attn_logit_softcapping",
+                             "must be > 0 and <= 2^64");
+    }
+    if (!found && json_object_get(reader->text.json, "attn_logit_softcapping")) {
+        cap = 0.0;
+    } else if (!found && cap > 0.0) {
+        posenc_assume_real(reader, "attn_logit_softcapping", cap, "the default of this model_type");
+    }
+    reader->contract->facts.logit_softcap = cap;
+    return 0;
+}
+
 /* Keys that change positions in a way that no field of the contract holds yet. */
 static void warn_of_others(struct posenc_reader *reader)
 {
     static const char *const keys[][2] = {
         {"dual_chunk_attention_config",
          "engines with dual chunk attention remap positions beyond a chunk: this is plain rope"},
-        {"attn_logit_softcapping", "scores are capped, which changes attention but no rotation"},
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *json = json_object_get(reader->text.json, keys[i][0]);
@@ -231,17 +266,20 @@ static void warn_of_others(struct posenc_reader *reader)
 int posenc_read_shape(struct posenc_reader *reader)
 {
     static const char *const head_keys[] = {"num_attention_heads", "n_head", "n_heads",
-                                            "num_heads", NULL};
+                                            "num_heads", "encoder_attention_heads",
+                                            "decoder_attention_heads", NULL};
     static const char *const layer_keys[] = {"num_hidden_layers", "n_layer", "n_layers",
-                                             "num_layers", NULL};
+                                             "num_layers", "encoder_layers", NULL};
     posenc_contract_facts *facts = &reader->contract->facts;
     posenc_rope_params_init(&reader->common.params);
     reader->common.original_max_position = -1;
-    if (need_spelled(reader, head_keys, 65536, &facts->num_heads) < 0 ||
+    reader->common.layers = POSENC_EVERY_KIND;
+    int heads = !(reader->family->flags & POSENC_FAMILY_RECURRENT);
+    if ((heads && need_spelled(reader, head_keys, 65536, &facts->num_heads) < 0) ||
         need_spelled(reader, layer_keys, POSENC_CONTRACT_MAX_LAYERS, &facts->num_layers) < 0 ||
-        read_head_dim(reader, facts->num_heads) < 0 ||
-        read_kv_heads(reader, facts->num_heads) < 0 || read_limits(reader) < 0 ||
-        read_layout(reader) < 0) {
+        (heads && (read_head_dim(reader, facts->num_heads) < 0 ||
+                   read_kv_heads(reader, facts->num_heads) < 0)) ||
+        read_limits(reader) < 0 || read_softcap(reader) < 0) {
         return -1;
     }
     warn_of_others(reader);
