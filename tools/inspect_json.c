@@ -11,7 +11,7 @@ static void put_key(const char *key)
 }
 
 /* Texts from the library are one line of ASCII. */
-static void put_string(const char *text)
+void inspect_put_string(const char *text)
 {
     if (!text) {
         fputs("null", stdout);
@@ -27,7 +27,7 @@ static void put_string(const char *text)
     putchar('"');
 }
 
-static void put_count(int64_t value)
+void inspect_put_count(int64_t value)
 {
     if (value < 0) {
         fputs("null", stdout);
@@ -39,18 +39,43 @@ static void put_count(int64_t value)
 static void put_facts(const struct model *model)
 {
     const posenc_contract_facts *facts = &model->facts;
-    printf("{\n  \"scheme\": \"%s\"", facts->scheme == POSENC_SCHEME_ROPE ? "rope" : "none");
-    put_key("model_type"), put_string(facts->model_type);
-    put_key("num_heads"), put_count(facts->num_heads);
-    put_key("num_kv_heads"), put_count(facts->num_kv_heads);
-    put_key("head_dim"), put_count(facts->head_dim);
-    put_key("num_layers"), put_count(facts->num_layers);
-    put_key("max_position"), put_count(facts->max_position);
-    put_key("max_position_key"), put_string(facts->max_position_key);
-    put_key("trained_position"), put_count(facts->trained_position);
+    printf("{\n  \"scheme\": \"%s\"", inspect_scheme(facts->scheme));
+    put_key("model_type"), inspect_put_string(facts->model_type);
+    put_key("num_heads"), inspect_put_count(facts->num_heads);
+    put_key("num_kv_heads"), inspect_put_count(facts->num_kv_heads);
+    put_key("head_dim"), inspect_put_count(facts->head_dim);
+    put_key("num_layers"), inspect_put_count(facts->num_layers);
+    put_key("max_position"), inspect_put_count(facts->max_position);
+    put_key("max_position_key"), inspect_put_string(facts->max_position_key);
+    put_key("trained_position"), inspect_put_count(facts->trained_position);
     put_key("softmax_scale");
+    if (!facts->softmax_rule) {
+        fputs("null", stdout);
+        return;
+    }
     printf("{\"value\": %.17g, \"rule\": ", facts->softmax_scale);
-    put_string(facts->softmax_rule);
+    inspect_put_string(facts->softmax_rule);
+    putchar('}');
+}
+
+static void put_numbers(const int32_t *numbers, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        printf("%s%d", i ? ", " : "[", numbers[i]);
+    }
+    putchar(']');
+}
+
+static void put_axes(const posenc_contract_set *set)
+{
+    if (set->num_sections < 1) {
+        fputs("null", stdout);
+        return;
+    }
+    fputs("{\"section\": ", stdout);
+    put_numbers(set->sections, set->num_sections);
+    printf(", \"interleaved\": %s,\n     \"axis_of_pair\": ", set->interleaved ? "true" : "false");
+    put_numbers(set->axis_of_pair, set->rotary_dim / 2);
     putchar('}');
 }
 
@@ -58,9 +83,9 @@ static void put_set(const struct inspected_set *set)
 {
     int32_t pairs = posenc_plan_pairs(set->plan);
     fputs("    {\"id\": ", stdout);
-    put_string(set->facts.id);
+    inspect_put_string(set->id);
     fputs(", \"rope_type\": ", stdout);
-    put_string(set->facts.rope_type);
+    inspect_put_string(set->facts.rope_type);
     printf(", \"theta\": %.17g, \"head_dim\": %d, \"num_heads\": %d, \"num_kv_heads\": %d,\n"
            "     \"rotary_dim\": %d, \"pairs\": %d, \"layout\": \"%s\", \"rotary_offset\": %d,\n"
            "     \"attention_factor\": %.17g, \"original_max_position\": ",
@@ -68,8 +93,12 @@ static void put_set(const struct inspected_set *set)
            set->facts.rotary_dim, pairs,
            set->facts.layout == POSENC_ADJACENT ? "adjacent" : "split_half",
            set->facts.rotary_offset, posenc_plan_attention_factor(set->plan));
-    put_count(set->facts.original_max_position);
-    fputs(", \"seq_len\": null, \"mrope\": null,\n     \"inv_freq\": [", stdout);
+    inspect_put_count(set->facts.original_max_position);
+    fputs(", \"seq_len\": ", stdout);
+    inspect_put_count(set->seq_len);
+    fputs(", \"mrope\": ", stdout);
+    put_axes(&set->facts);
+    fputs(",\n     \"inv_freq\": [", stdout);
     for (int32_t i = 0; i < pairs; i++) {
         printf("%s%.17g", i ? ", " : "", set->inv_freq[i]);
     }
@@ -100,31 +129,52 @@ static int has_group(const struct model *model, const char *group)
     return 0;
 }
 
-static void put_layer_sets(const struct model *model)
+/* The layers of one group, with the comma or brace before it. */
+static void put_named_group(const struct model *model, const char *group, const char **separator)
 {
-    static const char *const groups[] = {"global", "local", "full", "sliding", "chunked"};
+    printf("%s\"%s\": ", *separator, group);
+    put_group(model, group);
+    *separator = ", ";
+}
+
+/* Of several sets each is named, even one that no layer uses; else the kinds that occur. */
+static void put_layer_sets(const struct inspection *inspection)
+{
+    static const char *const kinds[] = {"full", "sliding", "chunked"};
+    const struct model *model = &inspection->model;
     const char *separator = "{";
+    int32_t sets = 0;
     put_key("layer_sets");
     if (!inspect_layers_differ(model)) {
         fputs("null", stdout);
         return;
     }
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        /* Of two sets each is named, even one that no layer uses. */
-        if (has_group(model, groups[i]) || (model->facts.num_sets > 1 && i < 2)) {
-            printf("%s\"%s\": ", separator, groups[i]);
-            put_group(model, groups[i]);
-            separator = ", ";
+    for (int32_t i = 0; i < inspection->num_sets; i++) {
+        const struct inspected_set *set = &inspection->sets[i];
+        int counts = set->seq_len < 0 && !inspect_is_second(&set->facts, &set->params);
+        sets += counts;
+        if (counts && strcmp(set->facts.id, "main") != 0) {
+            put_named_group(model, set->facts.id, &separator);
         }
     }
-    putchar('}');
+    for (size_t i = 0; sets < 2 && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (has_group(model, kinds[i])) {
+            put_named_group(model, kinds[i], &separator);
+        }
+    }
+    fputs(*separator == '{' ? "{}" : "}", stdout);
 }
 
 /* Layers of one answer of posenc_contract_layer_set; null where there is none. */
 static void put_layers(const struct model *model, const char *key, int32_t wanted)
 {
     int found = 0;
+    int plain = wanted == POSENC_LAYER_NOT_ROTATED && model->facts.scheme != POSENC_SCHEME_ROPE;
     put_key(key);
+    if (plain) { /* another scheme is in force, or none at all */
+        fputs(model->facts.scheme == POSENC_SCHEME_NONE ? "\"all\"" : "null", stdout);
+        return;
+    }
     for (int64_t i = 0; i < model->facts.num_layers; i++) {
         if (posenc_contract_layer_set(model->contract, i) == wanted) {
             printf("%s%lld", found ? ", " : "[", (long long)i);
@@ -142,9 +192,9 @@ static void put_query_scale(const posenc_contract_facts *facts)
         return;
     }
     fputs("{\"applies_to\": ", stdout);
-    put_string(facts->query_scale_layers);
+    inspect_put_string(facts->query_scale_layers);
     fputs(", \"rule\": ", stdout);
-    put_string(facts->query_scale_rule);
+    inspect_put_string(facts->query_scale_rule);
     printf(", \"factor\": %.17g, \"floor\": %lld, \"offset\": %lld}", facts->query_scale_factor,
            (long long)facts->query_scale_floor, (long long)facts->query_scale_offset);
 }
@@ -157,9 +207,9 @@ static void put_assumed(const struct model *model)
         posenc_contract_note note = {.struct_size = sizeof note};
         posenc_contract_get_assumed(model->contract, i, &note, NULL);
         fputs(i ? ",\n    {\"key\": " : "\n    {\"key\": ", stdout);
-        put_string(note.key);
+        inspect_put_string(note.key);
         printf(", \"value\": %s, \"why\": ", note.value ? note.value : "null");
-        put_string(note.text);
+        inspect_put_string(note.text);
         putchar('}');
     }
     putchar(']');
@@ -173,9 +223,9 @@ static void put_warnings(const struct model *model)
         posenc_contract_note note = {.struct_size = sizeof note};
         posenc_contract_get_warning(model->contract, i, &note, NULL);
         fputs(i ? ",\n    {\"key\": " : "\n    {\"key\": ", stdout);
-        put_string(note.key);
+        inspect_put_string(note.key);
         fputs(", \"message\": ", stdout);
-        put_string(note.text);
+        inspect_put_string(note.text);
         putchar('}');
     }
     putchar(']');
@@ -185,20 +235,25 @@ void inspect_json(const struct inspection *inspection)
 {
     const struct model *model = &inspection->model;
     put_facts(model);
+    put_key("source"), inspect_put_string(model->facts.source);
     put_key("rope");
     for (int32_t i = 0; i < inspection->num_sets; i++) {
         fputs(i ? ",\n" : "[\n", stdout);
         put_set(&inspection->sets[i]);
     }
-    putchar(']');
-    put_layer_sets(model);
+    fputs(inspection->num_sets ? "]" : "[]", stdout);
+    put_layer_sets(inspection);
     put_layers(model, "nope_layers", POSENC_LAYER_NOT_ROTATED);
     put_layers(model, "no_attention_layers", POSENC_LAYER_NO_ATTENTION);
-    put_key("sliding_window"), put_count(model->facts.sliding_window);
+    put_key("sliding_window"), inspect_put_count(model->facts.sliding_window);
+    put_key("logit_softcap");
+    if (model->facts.logit_softcap > 0.0) {
+        printf("%.17g", model->facts.logit_softcap);
+    } else {
+        fputs("null", stdout);
+    }
     put_query_scale(&model->facts);
-    fputs(",\n  \"alibi\": null, \"t5\": null, \"learned\": null, \"sinusoidal\": null,"
-          " \"deberta\": null",
-          stdout);
+    inspect_json_schemes(inspection);
     put_assumed(model);
     put_warnings(model);
     puts("\n}");

@@ -50,13 +50,28 @@ static void put(const char *format, ...)
     put_words(text);
 }
 
+void inspect_line(const char *label, const char *format, ...)
+{
+    char text[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    put_label(label ? label : "");
+    put_words(text);
+    end_line();
+}
+
 static void put_shape(const posenc_contract_facts *facts)
 {
     put_label("model");
-    put("%s, %lld layers, %lld query and %lld key heads of %lld channels", facts->model_type,
-        (long long)facts->num_layers, (long long)facts->num_heads, (long long)facts->num_kv_heads,
-        (long long)facts->head_dim);
+    put("%s, %lld layers", facts->model_type, (long long)facts->num_layers);
+    if (facts->num_heads > 0) {
+        put(", %lld query and %lld key heads of %lld channels", (long long)facts->num_heads,
+            (long long)facts->num_kv_heads, (long long)facts->head_dim);
+    }
     end_line();
+    inspect_line("scheme", "%s", inspect_scheme(facts->scheme));
     put_label("positions");
     if (facts->max_position < 0) {
         put_words("no limit declared");
@@ -67,9 +82,12 @@ static void put_shape(const posenc_contract_facts *facts)
         put(", trained on %lld", (long long)facts->trained_position);
     }
     end_line();
-    put_label("softmax scale");
-    put("%.9g = %s", facts->softmax_scale, facts->softmax_rule);
-    end_line();
+    if (facts->softmax_rule) {
+        inspect_line("softmax scale", "%.9g = %s", facts->softmax_scale, facts->softmax_rule);
+    }
+    if (facts->logit_softcap > 0.0) {
+        inspect_line("score cap", "%.9g", facts->logit_softcap);
+    }
     if (facts->sliding_window >= 0) {
         put_label("window");
         put("%lld tokens", (long long)facts->sliding_window);
@@ -86,30 +104,51 @@ static void put_shape(const posenc_contract_facts *facts)
 
 static void put_scaling(const posenc_rope_params *params)
 {
-    if (params->scaling == POSENC_SCALING_NONE) {
+    int32_t scaling = params->scaling;
+    if (scaling == POSENC_SCALING_NONE) {
         return;
     }
-    put(", factor %.9g", params->factor);
-    if (params->scaling == POSENC_SCALING_LLAMA3) {
+    put(scaling == POSENC_SCALING_NTK ? ", alpha %.9g" : ", factor %.9g", params->factor);
+    if (scaling == POSENC_SCALING_LLAMA3) {
         put(", low_freq_factor %.9g, high_freq_factor %.9g", params->low_freq_factor,
             params->high_freq_factor);
     }
-    if (params->scaling == POSENC_SCALING_YARN) {
+    if (scaling == POSENC_SCALING_YARN) {
         put(", beta_fast %.9g, beta_slow %.9g%s", params->beta_fast, params->beta_slow,
             params->truncate ? "" : ", not truncated");
     }
-    if (params->scaling != POSENC_SCALING_LINEAR) {
+    if (scaling == POSENC_SCALING_NTK_MIXED) {
+        put(", mixed_b %.9g", params->mixed_exponent);
+    }
+    if (scaling == POSENC_SCALING_PROPORTIONAL) {
+        put(", %d pairs move", params->rotating_pairs);
+    }
+    if (params->original_max_position > 0.0) {
         put(", original length %.9g", params->original_max_position);
     }
 }
 
+static void put_axes(const posenc_contract_set *set)
+{
+    if (set->num_sections < 1) {
+        return;
+    }
+    put_label("");
+    put("%d position axes of", set->axes);
+    for (int32_t i = 0; i < set->num_sections; i++) {
+        put("%s %d", i ? "," : "", set->sections[i]);
+    }
+    put(" pairs%s; text has the same position on each", set->interleaved ? ", alternating" : "");
+    end_line();
+}
+
 static void put_set(const struct inspected_set *set)
 {
-    char label[32];
+    char label[64];
     int32_t pairs = posenc_plan_pairs(set->plan);
-    snprintf(label, sizeof label, "rope %s", set->facts.id);
+    snprintf(label, sizeof label, strlen(set->id) < 9 ? "rope %s" : "%s", set->id);
     put_label(label);
-    put("%s, base %.9g", set->facts.rope_type, set->facts.base);
+    put("%s%s, base %.9g", strlen(label) < LABEL ? "" : " ", set->facts.rope_type, set->facts.base);
     put_scaling(&set->params);
     end_line();
     put_label("");
@@ -121,6 +160,7 @@ static void put_set(const struct inspected_set *set)
     put("%.9g..%.9g radians a token, attention factor %.9g", set->inv_freq[0],
         set->inv_freq[pairs - 1], posenc_plan_attention_factor(set->plan));
     end_line();
+    put_axes(&set->facts);
 }
 
 /* "0-4, 6-10": what a list of layers looks like to people. */
@@ -175,20 +215,40 @@ static void put_notes(const struct model *model)
     }
 }
 
+/* By sets where layers have several, else by kinds. */
+static void put_groups(const struct inspection *inspection)
+{
+    static const char *const kinds[] = {"full", "sliding", "chunked"};
+    const struct model *model = &inspection->model;
+    char label[64];
+    for (int32_t i = 0; i < model->facts.num_sets; i++) {
+        posenc_contract_set set = {.struct_size = sizeof set};
+        if (!posenc_contract_get_set(model->contract, i, &set, NULL)) {
+            snprintf(label, sizeof label, "%s layers", set.id);
+            put_layers(model, label, set.id);
+        }
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        snprintf(label, sizeof label, "%s layers", kinds[i]);
+        put_layers(model, label, kinds[i]);
+    }
+}
+
 void inspect_text(const struct inspection *inspection)
 {
-    static const char *const groups[] = {"global", "local", "full", "sliding", "chunked"};
     const struct model *model = &inspection->model;
     put_shape(&model->facts);
     for (int32_t i = 0; i < inspection->num_sets; i++) {
         put_set(&inspection->sets[i]);
     }
-    for (size_t i = 0; inspect_layers_differ(model) && i < sizeof groups / sizeof groups[0]; i++) {
-        char label[32];
-        snprintf(label, sizeof label, "%s layers", groups[i]);
-        put_layers(model, label, groups[i]);
+    inspect_text_schemes(model);
+    if (inspect_layers_differ(model)) {
+        put_groups(inspection);
     }
-    put_layers(model, "not rotated", "nope");
+    if (model->facts.scheme == POSENC_SCHEME_ROPE) {
+        put_layers(model, "not rotated", "nope");
+    }
     put_layers(model, "no attention", "no_attention");
+    inspect_text_watch(inspection);
     put_notes(model);
 }
