@@ -80,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     posenc_contract_facts facts = {.struct_size = sizeof facts};
     need(posenc_contract_get_facts(contract, &facts, NULL) == POSENC_OK);
-    need(facts.num_sets >= 1 && facts.num_heads >= 1 && facts.softmax_scale > 0);
+    need((facts.num_sets >= 1) == (facts.scheme == POSENC_SCHEME_ROPE));
+    need(facts.num_heads >= 1 ? facts.softmax_scale > 0 : facts.num_heads == -1);
     check_sets(contract, facts.num_sets);
     check_layers(contract, &facts);
     check_notes(contract, &facts);

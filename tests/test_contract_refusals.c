@@ -21,17 +21,21 @@ static const struct refusal models[] = {
     {"{\"model_type\": \"llamb\", " SHAPE "}", {"model_type is \"llamb\"", "unknown"}},
     {"{\"model_type\": 7, " SHAPE "}", {"model_type is 7", "string"}},
     {"{\"model_type\": null, " SHAPE "}", {"model_type is missing"}},
-    {"{\"model_type\": \"bloom\", " SHAPE "}", {"model_type is \"bloom\"", "alibi"}},
-    {"{\"model_type\": \"deberta-v2\", " SHAPE "}", {"deberta"}},
-    {"{\"model_type\": \"falcon\", \"alibi\": true, " SHAPE "}", {"alibi is true", "supported"}},
+    {"{" LLAMA ", \"alibi\": true}", {"alibi is true", "not supported"}},
+    {"{" LLAMA ", \"use_alibi\": true}", {"use_alibi is true", "not supported"}},
+    {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\", " SHAPE "}",
+     {"position_embedding_type is \"relative_key\"", "not supported"}},
+    {"{\"model_type\": \"bert\", \"position_embedding_type\": \"spiral\", " SHAPE "}",
+     {"position_embedding_type is \"spiral\"", "unknown scheme"}},
+    {"{\"model_type\": \"mpt\", \"attn_config\": {\"rope\": true}, " SHAPE "}",
+     {"attn_config.rope is true", "unknown"}},
     {"{\"model_type\": \"falcon\", \"alibi\": \"no\", " SHAPE "}", {"alibi is \"no\"", "true or"}},
     {"{\"model_type\": \"chatglm\", \"position_encoding_2d\": true, " SHAPE "}",
      {"position_encoding_2d is true"}},
     {"{\"model_type\": \"nomic_bert\", \"rotary_scaling_factor\": 2, " SHAPE "}",
-     {"rotary_scaling_factor is 2", "dynamic"}},
+     {"rotary_scaling_factor is 2", "dynamic ntk"}},
     {"{\"model_type\": \"nomic_bert\", \"rotary_emb_scale_base\": 512, " SHAPE "}",
      {"rotary_emb_scale_base is 512", "xpos"}},
-    {"{\"model_type\": \"qwen2_vl\", " SHAPE "}", {"model_type is \"qwen2_vl\"", "mrope"}},
     {"{" LLAMA ", \"text_config\": []}", {"text_config is a list", "object"}},
     {"{" LLAMA ", \"text_config\": {}}", {"text_config.num_attention_heads is missing"}},
     {"{\"thinker_config\": {\"text_config\": {\"model_type\": \"x\"}}}",
@@ -115,16 +119,10 @@ static const struct refusal blocks[] = {
     {SCALED("\"type\": \"spiral\", \"factor\": 2"), {"rope_scaling.type is \"spiral\"", "unknown"}},
     {SCALED("\"rope_type\": \"YARN\""), {"rope_scaling.rope_type is \"YARN\"", "unknown"}},
     {SCALED("\"rope_type\": 3"), {"rope_scaling.rope_type is 3", "string"}},
-    {SCALED("\"type\": \"dynamic\", \"factor\": 2"), {"rope_scaling.type", "dynamic", "supported"}},
-    {SCALED("\"type\": \"su\""), {"rope_scaling.type is \"su\"", "longrope"}},
-    {SCALED("\"rope_type\": \"proportional\""), {"proportional", "supported"}},
     {SCALED("\"type\": \"linear\", \"rope_type\": \"yarn\""),
      {"rope_scaling.type is \"linear\"", "agree", "yarn"}},
     {SCALED("\"type\": \"yarn\", \"rope_type\": \"default\""),
      {"rope_scaling.type is \"yarn\"", "agree", "default"}},
-    {SCALED("\"type\": \"mrope\""), {"rope_scaling.type is \"mrope\"", "mrope"}},
-    {SCALED("\"rope_type\": \"default\", \"mrope_section\": [16, 24, 24]"),
-     {"rope_scaling.mrope_section is a list", "mrope"}},
     {SCALED(YARN ", \"truncate\": 0"), {"rope_scaling.truncate is 0", "true or false"}},
     {SCALED(YARN ", \"beta_fast\": 0"), {"rope_scaling.beta_fast is 0", "> 0"}},
     {SCALED(YARN ", \"beta_fast\": 1, \"beta_slow\": 2"), {"beta_slow is 2", "beta_fast"}},
@@ -153,8 +151,8 @@ static const struct refusal layers[] = {
     {"{" LLAMA ", \"layer_types\": \"full\"}", {"layer_types is \"full\"", "list"}},
     {"{" LLAMA ", \"layer_types\": [\"full_attention\"]}",
      {"layer_types is a list", "1 entries", "2 layers"}},
-    {"{" LLAMA ", \"layer_types\": [\"full_attention\", \"conv\"]}",
-     {"layer_types[1] is \"conv\"", "full_attention"}},
+    {"{" LLAMA ", \"layer_types\": [\"full_attention\", \"spiral\"]}",
+     {"layer_types[1] is \"spiral\"", "full_attention"}},
     {"{" LLAMA ", \"layer_types\": [\"full_attention\", 1]}", {"layer_types[1]"}},
     {GEMMA3 ", \"sliding_window_pattern\": 0}", {"sliding_window_pattern is 0"}},
     {GEMMA3 ", \"sliding_window\": \"4096\"}", {"sliding_window is \"4096\""}},
@@ -191,6 +189,99 @@ static const struct refusal layers[] = {
     {"{\"model_type\": \"ministral3\", " SHAPE ", \"rope_parameters\":"
      " {\"rope_type\": \"default\", \"llama_4_scaling_beta\": 0.1}}",
      {"llama_4_scaling_beta is 0.1", "original_max_position_embeddings"}},
+};
+
+#define LENGTHS "\"factor\": 4, \"original_max_position_embeddings\": 4096"
+#define SU "\"type\": \"su\", " LENGTHS
+#define FOUR(members) \
+    "{" LLAMA ", \"head_dim\": 8, \"max_position_embeddings\": 16384," \
+    " \"rope_scaling\": {" members "}}"
+
+/* The kinds that depend on the length, and those of several axes. */
+static const struct refusal lengths[] = {
+    {SCALED("\"type\": \"dynamic\", \"factor\": 2"), {"max_position_embeddings is missing"}},
+    {FOUR("\"type\": \"dynamic\""), {"rope_scaling.factor is missing", "dynamic"}},
+    {FOUR("\"type\": \"dynamic\", \"factor\": 0"), {"rope_scaling.factor is 0", "> 0"}},
+    {FOUR("\"type\": \"dynamic\", \"factor\": 1, \"alpha\": 0"), {"rope_scaling.alpha is 0"}},
+    {FOUR("\"type\": \"ntk\""), {"rope_scaling.factor is missing", "ntk"}},
+    {FOUR("\"type\": \"ntk\", \"factor\": 2, \"mixed_b\": 17"), {"mixed_b is 17", "<= 16"}},
+    {FOUR("\"rope_type\": \"proportional\", \"partial_rotary_factor\": 1.5"),
+     {"partial_rotary_factor is 1.5"}},
+    {FOUR("\"rope_type\": \"proportional\", \"factor\": -1"), {"factor is -1"}},
+    {FOUR(SU), {"rope_scaling.short_factor is missing", "longrope"}},
+    {FOUR(SU ", \"short_factor\": [1, 1, 1, 1]"), {"rope_scaling.long_factor is missing"}},
+    {FOUR(SU ", \"short_factor\": 1"), {"short_factor is 1", "list"}},
+    {FOUR(SU ", \"short_factor\": [1, 1, 1, 1, 1, 1, 1, 1]"),
+     {"short_factor", "has 8 entries", "must have 4"}},
+    {FOUR(SU ", \"short_factor\": [1, 1, 1, 1], \"long_factor\": [1, 1, 1]"),
+     {"long_factor", "has 3 entries", "must have 4"}},
+    {FOUR(SU ", \"short_factor\": [1, 1, 0, 1]"), {"short_factor", "entry 2", "> 0"}},
+    {FOUR(SU ", \"short_factor\": [1, 1, 1, \"1\"]"), {"short_factor", "entry 3", "number"}},
+    {FOUR(SU ", \"short_factor\": [1, 1e300, 1, 1]"), {"short_factor", "entry 1", "2^64"}},
+    {FOUR("\"rope_type\": \"longrope\", \"original_max_position_embeddings\": 1,"
+          " \"short_factor\": [1, 1, 1, 1], \"long_factor\": [1, 1, 1, 1]"),
+     {"original_max_position_embeddings is 1", "logarithm"}},
+    {"{" LLAMA ", \"head_dim\": 8, \"rope_scaling\": {\"type\": \"longrope\","
+     " \"original_max_position_embeddings\": 8, \"short_factor\": [1, 1, 1, 1]}}",
+     {"rope_scaling.factor is missing"}},
+    {SCALED("\"type\": \"mrope\""), {"rope_scaling.mrope_section is missing"}},
+    {SCALED("\"type\": \"xdrope\", \"alpha\": 2"), {"mrope_section is missing"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": 64"), {"mrope_section is 64", "list"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": []"), {"mrope_section", "1 to 4"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": [64, 0, 0, 0, 0]"), {"1 to 4"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": [16, 24, 23]"),
+     {"mrope_section", "sums to 63", "must sum to 64"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": [-1, 41, 24]"), {"0..32768"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": [16, 24.0, 24]"), {"integers"}},
+    {SCALED("\"type\": \"mrope\", \"mrope_section\": [32, 32], \"mrope_interleaved\": true"),
+     {"mrope_section", "alternate", "3 sections"}},
+    {SCALED("\"mrope_section\": [16, 24, 24], \"mrope_interleaved\": 1"),
+     {"mrope_interleaved is 1", "true or false"}},
+    {"{\"model_type\": \"qwen2_vl\", " SHAPE ", \"head_dim\": 64}",
+     {"mrope_section is missing", "sums to 64: must sum to 32"}},
+    {"{\"model_type\": \"ernie4_5_vl_moe\", " SHAPE ", \"num_key_value_heads\": 4,"
+     " \"rope_scaling\": {\"mrope_section\": [21, 23, 20]}}",
+     {"mrope_section"}},
+};
+
+static const struct refusal others[] = {
+    {"{\"model_type\": \"gpt2\", " SHAPE "}", {"max_position_embeddings is missing", "table"}},
+    {"{\"model_type\": \"roberta\", " SHAPE ", \"max_position_embeddings\": 514,"
+     " \"pad_token_id\": 513}",
+     {"pad_token_id is 513", "no row"}},
+    {"{\"model_type\": \"roberta\", " SHAPE ", \"max_position_embeddings\": 514,"
+     " \"pad_token_id\": -1}",
+     {"pad_token_id is -1"}},
+    {"{\"model_type\": \"mpt\", " SHAPE ", \"attn_config\": {\"alibi\": true,"
+     " \"alibi_bias_max\": 0}}",
+     {"attn_config.alibi_bias_max is 0", "> 0"}},
+    {"{\"model_type\": \"mpt\", " SHAPE ", \"attn_config\": {\"alibi\": 1}}",
+     {"attn_config.alibi is 1"}},
+    {"{\"model_type\": \"t5\", " SHAPE ", \"relative_attention_num_buckets\": 1}",
+     {"relative_attention_num_buckets is 1"}},
+    {"{\"model_type\": \"t5\", " SHAPE ", \"relative_attention_max_distance\": 16}",
+     {"relative_attention_max_distance is 16", "half of the buckets, 16"}},
+    {"{\"model_type\": \"t5\", " SHAPE ", \"relative_attention_num_buckets\": 256}",
+     {"relative_attention_num_buckets is 256", "128"}},
+    {"{\"model_type\": \"t5\", " SHAPE ", \"is_encoder_decoder\": 1}", {"is_encoder_decoder"}},
+    {"{\"model_type\": \"deberta-v2\", " SHAPE ", \"relative_attention\": true,"
+     " \"pos_att_type\": \"c2c\"}",
+     {"pos_att_type is \"c2c\"", "c2p"}},
+    {"{\"model_type\": \"deberta-v2\", " SHAPE ", \"relative_attention\": true,"
+     " \"pos_att_type\": [\"c2p\", 1]}",
+     {"pos_att_type is a list"}},
+    {"{\"model_type\": \"deberta-v2\", " SHAPE ", \"relative_attention\": true,"
+     " \"position_buckets\": -2}",
+     {"position_buckets is -2"}},
+    {"{\"model_type\": \"whisper\", " SHAPE ", \"max_target_positions\": 0}",
+     {"max_target_positions is 0"}},
+    {"{\"model_type\": \"gemma2\", " SHAPE ", \"attn_logit_softcapping\": -50}",
+     {"attn_logit_softcapping is -50", "> 0"}},
+    {"{\"model_type\": \"lfm2\", " SHAPE "}", {"full_attn_idxs is missing"}},
+    {"{\"model_type\": \"lfm2\", " SHAPE ", \"full_attn_idxs\": [2]}", {"full_attn_idxs[0]"}},
+    {"{\"model_type\": \"gemma4_text\", " SHAPE ", \"num_key_value_heads\": 4,"
+     " \"num_global_key_value_heads\": 5}",
+     {"num_global_key_value_heads is 5", "divide"}},
 };
 
 static const struct refusal texts[] = {
@@ -267,6 +358,18 @@ static void test_layers(void **state)
     (void)state;
 }
 
+static void test_lengths(void **state)
+{
+    check(TABLE(lengths), POSENC_ERROR_MODEL);
+    (void)state;
+}
+
+static void test_others(void **state)
+{
+    check(TABLE(others), POSENC_ERROR_MODEL);
+    (void)state;
+}
+
 static void test_texts(void **state)
 {
     check(TABLE(texts), POSENC_ERROR_FORMAT);
@@ -277,7 +380,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models), cmocka_unit_test(test_shapes), cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_layers), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_layers), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_others), cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
