@@ -10,21 +10,22 @@ static const uint32_t one_over_two_pi[8] = {0x28be60dbu, 0x9391054au, 0x7f09d5f4
 
 enum { LIMBS = 12 };
 
-/* Little-endian limbs of |position| * m * floor(2^256 / 2 pi), where frequency = m 2^e. */
-static void product(uint64_t position, uint64_t m, uint32_t limbs[LIMBS])
+/* Little-endian limbs of a * b * floor(2^256 / 2 pi) for a, b < 2^53. */
+static void product(uint64_t a, uint64_t b, uint32_t limbs[LIMBS])
 {
-    uint32_t factors[3] = {(uint32_t)position, (uint32_t)m, (uint32_t)(m >> 32)};
-    uint32_t number[3] = {0, 0, 0};
-    uint64_t carry = 0;
+    const uint64_t half[2] = {b & 0xffffffffu, b >> 32};
+    uint32_t number[4] = {0, 0, 0, 0};
+    uint64_t carry;
 
     for (int i = 0; i < 2; i++) {
-        carry += (uint64_t)factors[0] * factors[1 + i];
+        carry = (a & 0xffffffffu) * half[i] + number[i];
         number[i] = (uint32_t)carry;
-        carry >>= 32;
+        carry = (carry >> 32) + (a >> 32) * half[i] + number[i + 1];
+        number[i + 1] = (uint32_t)carry;
+        number[i + 2] = (uint32_t)(carry >> 32);
     }
-    number[2] = (uint32_t)carry;
     for (int i = 0; i < LIMBS; i++) limbs[i] = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         carry = 0;
         for (int j = 0; j < 8; j++) {
             carry += (uint64_t)number[i] * one_over_two_pi[7 - j] + limbs[i + j];
@@ -48,26 +49,33 @@ static uint32_t bits_at(const uint32_t limbs[LIMBS], int at)
     return result;
 }
 
-void test_cos_sin(int64_t position, double frequency, long double *cosine, long double *sine)
+static uint64_t mantissa(double x, int *exponent)
+{
+    uint64_t m = (uint64_t)ldexp(frexp(fabs(x), exponent), 53);
+
+    *exponent -= 53;
+    return m;
+}
+
+void test_cos_sin_real(double position, double frequency, long double *cosine, long double *sine)
 {
     const long double two_pi = 6.283185307179586476925286766559005768L;
-    uint64_t magnitude = position < 0 ? 0 - (uint64_t)position : (uint64_t)position;
-    long double plain = (long double)magnitude * (long double)fabs(frequency);
+    long double plain = (long double)fabs(position) * (long double)fabs(frequency);
     long double turns, c, s;
     uint32_t limbs[LIMBS];
     unsigned quarter = 0;
-    int exponent, negative = (position < 0) != (signbit(frequency) != 0);
+    int negative = (position < 0) != (signbit(frequency) != 0);
 
     if (plain < 0.5L) {
-        turns = plain / two_pi;
         c = cosl(plain);
         s = sinl(plain);
     } else {
-        uint64_t m = (uint64_t)ldexp(frexp(fabs(frequency), &exponent), 53);
-        int point = 256 - (exponent - 53); /* bit of the product that is worth one turn */
+        int p_exponent, f_exponent, point; /* point: the bit of the product worth one turn */
+        uint64_t p = mantissa(position, &p_exponent), f = mantissa(frequency, &f_exponent);
         uint32_t w0, w1, w2;
 
-        product(magnitude, m, limbs);
+        point = 256 - p_exponent - f_exponent;
+        product(p, f, limbs);
         w0 = bits_at(limbs, point - 32);
         w1 = bits_at(limbs, point - 64);
         w2 = bits_at(limbs, point - 96);
@@ -82,6 +90,11 @@ void test_cos_sin(int64_t position, double frequency, long double *cosine, long 
     *cosine = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
     *sine = quarter == 0 ? s : quarter == 1 ? c : quarter == 2 ? -s : -c;
     if (negative) *sine = -*sine;
+}
+
+void test_cos_sin(int64_t position, double frequency, long double *cosine, long double *sine)
+{
+    test_cos_sin_real((double)position, frequency, cosine, sine);
 }
 
 long double test_frequency(double base, int32_t i, int32_t r)

@@ -11,6 +11,9 @@
  */
 void test_cos_sin(int64_t position, double frequency, long double *cosine, long double *sine);
 
+/* The same for a real position, |position| < 2^31 and |position * frequency| < 2^107. */
+void test_cos_sin_real(double position, double frequency, long double *cosine, long double *sine);
+
 /* base^(-2i/r) as in Su et al. 2021, RoFormer, section 3.2.2 (with base 10000 there). */
 long double test_frequency(double base, int32_t i, int32_t r);
 
