@@ -3,6 +3,7 @@
 #include "rows.h"
 
 #include "error.h"
+#include "frequencies.h"
 #include "plan.h"
 #include "tensor.h"
 
@@ -11,7 +12,7 @@ int32_t posenc_rows_set(const struct posenc_rows_span *span, size_t t)
     const posenc_plan *plan = span->plan;
     if (!plan->depends_on_length)
         return posenc_set(span->positions, span->batch, span->token + (int64_t)t);
-    if ((double)posenc_length(span->positions, span->batch) <= plan->params.original_max_position)
+    if (posenc_length(span->positions, span->batch) <= posenc_trained_length(&plan->params))
         return 0;
     return plan->num_sets > 1 ? 1 : -1;
 }

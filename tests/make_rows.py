@@ -32,7 +32,8 @@ def exact():
         for frequency in frequencies:
             angle = mp.mpf(position) * mp.mpf(frequency)
             print("%d at %.17g %.17g" % (number, position, frequency))
-            print("%d value %s %s" % (number, mp.nstr(mp.cos(angle), 25), mp.nstr(mp.sin(angle), 25)))
+            values = mp.nstr(mp.cos(angle), 25), mp.nstr(mp.sin(angle), 25)
+            print("%d value %s %s" % ((number,) + values))
             number += 1
     for center, scale_base in ((0, 512), (1000, 512), (-3, 64)):
         for position in (0.0, 1.0, 17.0, 512.0, -700.0, 2000.5, 30000.0):
@@ -83,7 +84,7 @@ GGML_POSITIONS = [0, 1, -3, 100, 4095, 131071, 1048575]
 
 
 def ggml():
-    print("# Rows by ggml's operations in numpy float32, powf, logf, cosf and sinf correctly rounded.")
+    print("# Rows by ggml's operations in numpy float32, its functions correctly rounded.")
     for name, r, base, scaling, factor, length, attention, divisors in GGML:
         print(name, "plan", r, base, scaling, factor, length, repr(attention))
         if divisors:
@@ -122,7 +123,7 @@ VLLM_POSITIONS = [0, 1, 100, 4095, 131071]
 
 
 def vllm():
-    print("# Rows by vLLM's operations in numpy float32, the power, cosf and sinf correctly rounded.")
+    print("# Rows by vLLM's operations in numpy float32, its functions correctly rounded.")
     for name, r, base, factors in VLLM:
         print(name, "plan", r, base)
         if factors:

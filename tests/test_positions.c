@@ -35,6 +35,16 @@ static posenc_plan *three_factors(void)
     return test_plan(&params);
 }
 
+static posenc_plan *dynamic(void)
+{
+    posenc_rope_params params = params_of();
+
+    params.scaling = POSENC_SCALING_DYNAMIC_NTK;
+    params.factor = 2;
+    params.original_max_position = 64;
+    return test_plan(&params);
+}
+
 /* A right call with three axes of one token, so that memory.ids holds them. */
 static struct call *with_axes(posenc_plan *plan)
 {
@@ -179,6 +189,38 @@ static void test_sets(void **state)
     posenc_plan_free(plan);
 }
 
+static void test_lengths(void **state)
+{
+    static int64_t lengths[BATCH] = {9, 100};
+    struct call *c = fresh();
+    posenc_plan *plan = dynamic();
+
+    (void)state;
+    c->positions.length = -5; /* of no interest to this plan, and so are the lengths */
+    c->positions.lengths = (const int64_t *)(const void *)((const char *)lengths + 1);
+    accept(ROWS | ROPE, c);
+    c->plan = plan;
+    refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.lengths|aligned");
+    c->positions.lengths = NULL;
+    refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.length|-5|depend");
+    c->positions.length = 0;
+    refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.length|0|depend|running length");
+    c->positions.length = INT64_MAX;
+    accept(ROWS | ROPE, c);
+    c->positions.lengths = lengths;
+    accept(ROWS | ROPE, c);
+    lengths[1] = 0;
+    refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.lengths[1]|0|depend");
+    lengths[1] = 100;
+    c->positions.lengths = memory.ids;
+    memory.ids[0] = memory.ids[1] = 70;
+    accept(ROWS | ROPE, c);
+    memset(memory.rows, 1, sizeof memory.rows);
+    c->positions.lengths = (const int64_t *)(const void *)memory.rows;
+    refuse(ROWS, c, POSENC_ERROR_OVERLAP, "positions.lengths|rows");
+    posenc_plan_free(plan);
+}
+
 /* The struct as it was before it had axes: nothing behind it is looked at. */
 static void test_first_size(void **state)
 {
@@ -190,6 +232,11 @@ static void test_first_size(void **state)
     refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.");
     c->positions.struct_size = offsetof(posenc_positions, axes);
     accept(ROWS | ROPE, c);
+    for (uint32_t more = 4; more < sizeof(posenc_positions) - offsetof(posenc_positions, axes);
+         more += 4) {
+        c->positions.struct_size = offsetof(posenc_positions, axes) + more; /* no size of ours */
+        refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.struct_size");
+    }
     c->positions.struct_size = offsetof(posenc_positions, axes) - 4;
     refuse(ROWS | ROPE, c, POSENC_ERROR_ARGUMENT, "positions.struct_size");
 }
@@ -199,7 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_axes),       cmocka_unit_test(test_axes_apart),
         cmocka_unit_test(test_real_ids),   cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_first_size),
+        cmocka_unit_test(test_first_size), cmocka_unit_test(test_lengths),
     };
 
     return cmocka_run_group_tests(tests, call_setup, call_teardown);
