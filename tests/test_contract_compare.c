@@ -129,6 +129,44 @@ static void layers(void **state)
                       "[\"sliding_attention\", \"sliding_attention\"]}";
     differs(alike, mixed, 1, "layer_sets[1]", "main, full", "main, sliding");
     differs(alike, all, 1, "layer_sets[0..1]", "main, full", "main, sliding");
+    const char *chunked = "{\"model_type\": \"qwen2\", " SHAPE ", \"layer_types\": "
+                          "[\"chunked_attention\", \"full_attention\"]}";
+    differs(chunked, all, 2, "layer_sets[0]", "main, chunked", "main, sliding");
+    differs(chunked, all, 2, "layer_sets[1]", "main, full", "main, sliding");
+    const char *both = "{\"model_type\": \"smollm3\", " SHAPE ", \"no_rope_layers\": [1, 1]}";
+    const char *one = "{\"model_type\": \"smollm3\", " SHAPE ", \"no_rope_layers\": [1, 0]}";
+    differs(both, one, 1, "layer_sets[1]", "main, full", "not rotated, full");
+}
+
+static posenc_contract *stored(const char *name)
+{
+    char path[512];
+    posenc_contract *contract = NULL;
+    snprintf(path, sizeof path, "%s/configs/%s.json", POSENC_TEST_DATA, name);
+    assert_int_equal(posenc_contract_open(&contract, path, NULL), POSENC_OK);
+    return contract;
+}
+
+static void sets_of_one_model_alone(void **state)
+{
+    static const char *const wanted[][3] = {{"rope[main]", "default", "none"},
+                                            {"rope[global]", "none", "linear"},
+                                            {"rope[local]", "none", "default"}};
+    posenc_contract *a = stored("llama-3-8b"), *b = stored("gemma3-12b");
+    posenc_contract_difference list[ROOM];
+    size_t count = 0;
+    (void)state;
+    assert_int_equal(posenc_contract_compare(a, b, list, ROOM, &count, NULL), POSENC_OK);
+    assert_in_range(count, 3, ROOM);
+    for (size_t w = 0; w < 3; w++) {
+        int found = 0;
+        for (size_t i = 0; i < count; i++)
+            found += strcmp(list[i].key, wanted[w][0]) == 0 &&
+                     strcmp(list[i].a, wanted[w][1]) == 0 && strcmp(list[i].b, wanted[w][2]) == 0;
+        assert_int_equal(found, 1);
+    }
+    posenc_contract_free(a);
+    posenc_contract_free(b);
 }
 
 static void capacity(void **state)
@@ -188,9 +226,7 @@ static void stored_models(void **state)
     uint8_t prints[MODELS][16];
     (void)state;
     for (int i = 0; i < MODELS; i++) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/configs/%s.json", POSENC_TEST_DATA, names[i]);
-        assert_int_equal(posenc_contract_open(&contracts[i], path, NULL), POSENC_OK);
+        contracts[i] = stored(names[i]);
         assert_int_equal(posenc_contract_fingerprint(contracts[i], prints[i], NULL), POSENC_OK);
     }
     for (int i = 0; i < MODELS; i++)
@@ -215,6 +251,7 @@ int main(void)
         cmocka_unit_test(effective_values_count),
         cmocka_unit_test(close_values),
         cmocka_unit_test(layers),
+        cmocka_unit_test(sets_of_one_model_alone),
         cmocka_unit_test(capacity),
         cmocka_unit_test(refusals),
         cmocka_unit_test(stored_models),

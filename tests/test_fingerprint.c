@@ -347,6 +347,22 @@ static void recipes_count(void **state)
     assert_false(equal(&p, &q));
     q.recipe = POSENC_RECIPE_GGML;
     assert_false(equal(&p, &q));
+    p = q;
+    p.factor = 2;
+    assert_false(equal(&p, &q));
+}
+
+/* Bases so near that all frequencies of short lengths agree may part at longer ones. */
+static void growing_bases(void **state)
+{
+    (void)state;
+    posenc_rope_params p = dynamic(), q;
+    p.rotary_dim = 4;
+    q = p;
+    q.base = nextafter(p.base, 0);
+    assert_false(equal(&p, &q));
+    p.length = q.length = 4096;
+    assert_true(equal(&p, &q));
 }
 
 static void what_does_not_count(void **state)
@@ -462,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_vectors),      cmocka_unit_test(numbers_as_bytes),
         cmocka_unit_test(every_field_counts),     cmocka_unit_test(every_list_counts),
+        cmocka_unit_test(growing_bases),
         cmocka_unit_test(recipes_count),          cmocka_unit_test(what_does_not_count),
         cmocka_unit_test(other_ways_to_the_same), cmocka_unit_test(tables_by_their_contents),
         cmocka_unit_test(stored),                 cmocka_unit_test(refusals),

@@ -150,6 +150,24 @@ class Rotate(Case):
         got = self.rotate(x, "--rope", "4", "--positions", ids_path)
         self.assertNear(got, rotated(x, ids, 4), 1e-6)
 
+    def test_axes(self):
+        x = lcg(5, (2, 3, 2, 32))
+        ids = np.arange(18).reshape(3, 2, 3) * 5
+        model = self.path("config.json")
+        with open(model, "w", encoding="utf-8") as file:
+            json.dump({"model_type": "qwen2_vl", "hidden_size": 64, "num_attention_heads": 2,
+                       "num_hidden_layers": 1, "rope_theta": 10000.0,
+                       "rope_scaling": {"type": "mrope", "mrope_section": [8, 4, 4]}}, file)
+        ids_path = self.save("ids.npy", ids)
+        got = self.rotate(x, "--model", model, "--positions", ids_path)
+        axis = np.repeat([0, 1, 2], [8, 4, 4])
+        w = 1e4 ** (-np.arange(16) / 16)
+        angle = (np.moveaxis(ids, 0, -1)[..., axis] * w)[:, :, None]
+        a, b = x[..., :16].astype(np.float64), x[..., 16:].astype(np.float64)
+        want = np.concatenate([a * np.cos(angle) - b * np.sin(angle),
+                               b * np.cos(angle) + a * np.sin(angle)], -1)
+        self.assertNear(got, want, 1e-6)
+
     def test_dtypes(self):
         x = lcg(6, (1, 5, 2, 8))
         half, brain = x.astype(np.float16), bf16(x)

@@ -52,6 +52,18 @@ class Models(Case):
             json.dump({**LLAMA, **members}, file)
         return path
 
+    def longrope(self):
+        pairs = 64
+        return self.model("longrope.json", model_type="phi3", max_position_embeddings=131072,
+                          original_max_position_embeddings=4096, rope_scaling={
+                              "type": "longrope",
+                              "short_factor": [1 + i / 64 for i in range(pairs)],
+                              "long_factor": [1 + i / 2 for i in range(pairs)]})
+
+    def dynamic(self):
+        return self.model("dynamic.json", max_position_embeddings=2048,
+                          rope_scaling={"type": "dynamic", "factor": 2.0})
+
 
 class Diff(Models):
     def differ(self, *words):
@@ -95,6 +107,38 @@ class Diff(Models):
                 self.assertEqual(code == OK, prints[i] == prints[k], (a, b))
         self.assertEqual(len(set(prints)), 4)
 
+    def test_two_files_of_a_model(self):
+        for name in ("deepseek-v2-lite", "gemma3-12b", "qwen3-32b", "jamba-tiny", "bloom-176b"):
+            self.good("diff", config(name), os.path.join(DATA, "gguf", name + ".gguf"))
+        found = self.differ(config("llama-2-7b"), os.path.join(DATA, "gguf", "llama-2-7b.gguf"))
+        self.assertEqual([line.split() for line in found.splitlines()[4:]],
+                         [["rope[main].layout", "split_half", "adjacent"]])
+
+    def test_heads_of_one_set(self):
+        with open(config("gemma4-26b-a4b"), encoding="utf-8") as file:
+            members = json.load(file)
+        text = members.get("text_config", members)
+        text["num_global_key_value_heads"] = 4
+        with open(self.path("config.json"), "w", encoding="utf-8") as file:
+            json.dump(members, file)
+        found = self.differ(config("gemma4-26b-a4b"), self.folder)
+        self.assertRegex(found, r"\nrope\[global\]\.num_kv_heads +\d+ +4\n")
+        self.assertEqual(found.count("\n"), 5)
+
+    def test_lists_in_reach(self):
+        a, factors = self.longrope(), [1 + i / 64 for i in range(64)]
+        with open(a, encoding="utf-8") as file:
+            members = json.load(file)
+        members["rope_scaling"]["short_factor"][3] = 9
+        b = self.model("b.json", **members)
+        lines = [line.split() for line in self.differ(a, b).splitlines()[4:]]
+        self.assertEqual(lines, [["rope[short].short_factors[3]", str(factors[3]), "9"]])
+
+    def test_absent_numbers(self):
+        a = self.model("a.json", model_type="mistral", sliding_window=None)
+        b = self.model("b.json", model_type="mistral", sliding_window=64)
+        self.assertRegex(self.differ(a, b), r"\nsliding_window +none +64\n")
+
     def test_refusals(self):
         a = self.model("a.json")
         with open(self.path("bad.json"), "w", encoding="utf-8") as file:
@@ -137,6 +181,13 @@ class Fingerprint(Models):
         self.assertEqual(self.print_of("--layer", 0, model), local)
         self.assertEqual(self.print_of("--layer", 5, model), other)
 
+    def test_lengths(self):
+        model = self.dynamic()
+        short, same, longer = (self.print_of("--length", n, model) for n in (7, 2048, 2049))
+        self.assertEqual(short, same)
+        self.assertNotEqual(short, longer)
+        self.assertEqual(self.print_of("--set", "dynamic@2049", model), longer)
+
     def test_lengths_without_a_model(self):
         rope = ["--rope", "128,scaling=dynamic,factor=2,original=2048"]
         short, same, longer = (self.print_of("--length", n, *rope) for n in (7, 2048, 2049))
@@ -148,6 +199,7 @@ class Fingerprint(Models):
     def test_refusals(self):
         model = self.model("a.json")
         self.bad(REFUSED, ["--set is x", "main"], "fingerprint", "--set", "x", model)
+        self.bad(REFUSED, "--length", "fingerprint", "--set", "main", self.dynamic())
         self.bad(REFUSED, "not rotated", "fingerprint", "--layer", 3, config("llama4-scout"))
         self.bad(USAGE, "needs one MODEL", "fingerprint")
         self.bad(USAGE, "too many", "fingerprint", model, model)
@@ -194,6 +246,26 @@ class Rows(Models):
         got = self.rows("--rope", 8, "--positions", ids)
         self.assertNear(got, exact_rows([0.5, -1234.0625], w), ROW_BOUND)
 
+    def test_axes(self):
+        model = self.model("vl.json", model_type="qwen2_vl", hidden_size=64,
+                           num_attention_heads=2,
+                           rope_scaling={"type": "mrope", "mrope_section": [8, 4, 4]})
+        ids = np.arange(18).reshape(3, 2, 3) * 7
+        got = self.rows("--model", model, "--positions", self.save("ids.npy", ids))
+        w = [1e4 ** (-i / 16) for i in range(16)]
+        axis = np.repeat([0, 1, 2], [8, 4, 4])
+        for b in range(2):
+            for t in range(3):
+                angle = ids[axis, b, t] * np.array(w)
+                want = np.concatenate([np.cos(angle), np.sin(angle)])
+                self.assertNear(got[b, t], want, ROW_BOUND + 1e-13)
+        done = self.good("rows", "--model", model, "--positions", self.path("ids.npy"), "--format",
+                         "csv").stdout.decode()
+        lines = list(csv.reader(io.StringIO(done)))
+        self.assertEqual(lines[0][:5], ["batch", "position", "position_1", "position_2", "cos_0"])
+        self.assertEqual([line[:4] for line in lines[1:3]], [["0", "0", "42", "84"],
+                                                             ["0", "7", "49", "91"]])
+
     def test_formats(self):
         want = self.rows("--rope", 6, "--start", 5, "--count", 300)
         text = self.good("rows", "--rope", 6, "--start", 5, "--count", 300).stdout.decode()
@@ -236,6 +308,24 @@ class Rows(Models):
         self.assertEqual(self.rows("--rope", 8, "--count", 0).shape, (0, 8))
         ids = self.save("ids.npy", np.zeros((2, 0), np.int64))
         self.assertEqual(self.rows("--rope", 8, "--positions", ids).shape, (2, 0, 8))
+
+    def test_lengths(self):
+        short, longer = self.longrope(), self.dynamic()
+        base = ["--no-attention-factor", "--count", 3, "--start", 9]
+        for words, w in (
+                (["--model", short, "--length", 4096], [1e4 ** (-i / 64) / (1 + i / 64)
+                                                        for i in range(64)]),
+                (["--model", short, "--set", "long"], [1e4 ** (-i / 64) / (1 + i / 2)
+                                                       for i in range(64)]),
+                (["--model", short, "--layer", 1, "--length", 4097],
+                 [1e4 ** (-i / 64) / (1 + i / 2) for i in range(64)]),
+                (["--model", longer, "--length", 4096],
+                 [(1e4 * 3 ** (128 / 126)) ** (-i / 64) for i in range(64)])):
+            self.assertNear(self.rows(*words, *base), exact_rows([9, 10, 11], w), ROW_BOUND + 1e-13)
+        self.bad(REFUSED, ["short, long", "--length"], "rows", "--model", short, "--count", 1)
+        self.bad(REFUSED, "length 4097", "rows", "--model", short, "--set", "short", "--length",
+                 4097, "--count", 1)
+        self.bad(REFUSED, "--length", "rows", "--model", longer, "--count", 1)
 
     def test_limit(self):
         words = ["rows", "--model", config("llama-3.1-8b"), "--start", 131071, "--count", 2]
@@ -332,6 +422,8 @@ class Bands(Models):
     def test_sets(self):
         self.bad(REFUSED, ["global", "local"], "bands", config("gemma3-12b"))
         self.assertEqual(self.bands("--layer", 0, config("gemma3-12b"))["set"], "local")
+        found = self.bands("--set", "long", self.longrope())
+        self.assertEqual((found["trained"], found["bands"][63]["divisor"]), (4096, 32.5))
 
     def test_refusals(self):
         self.bad(USAGE, "--trained is 0", "bands", "--rope", 8, "--trained", 0)

@@ -79,6 +79,13 @@ static const struct posenc_set *next_set(const posenc_contract *contract, const 
     return next;
 }
 
+/* How a layer attends, if it does. */
+static const char *layer_type(const posenc_contract *contract, int64_t layer)
+{
+    int attends = posenc_contract_layer_set(contract, layer) != POSENC_LAYER_NO_ATTENTION;
+    return attends ? posenc_contract_layer_type(contract, layer) : "";
+}
+
 /* By which set a layer turns its heads, as a word. */
 static const char *layer_word(const posenc_contract *contract, int64_t layer)
 {
@@ -110,7 +117,7 @@ int32_t posenc_contract_fingerprint(const posenc_contract *contract, uint8_t *fi
     }
     for (int64_t i = 0; i < contract->facts.num_layers; i++) {
         posenc_hash_text(&hash, layer_word(contract, i));
-        posenc_hash_text(&hash, posenc_contract_layer_type(contract, i));
+        posenc_hash_text(&hash, layer_type(contract, i));
     }
     posenc_hash_end(&hash, fingerprint);
     return POSENC_OK;
@@ -274,7 +281,13 @@ static void check_sets(struct list *list, const posenc_contract *a, const posenc
 static int same_layer(const posenc_contract *a, int64_t i, const posenc_contract *b, int64_t k)
 {
     return strcmp(layer_word(a, i), layer_word(b, k)) == 0 &&
-           strcmp(posenc_contract_layer_type(a, i), posenc_contract_layer_type(b, k)) == 0;
+           strcmp(layer_type(a, i), layer_type(b, k)) == 0;
+}
+
+static void say_layer(posenc_error *text, const posenc_contract *contract, int64_t layer)
+{
+    const char *type = layer_type(contract, layer);
+    posenc_fail(text, POSENC_OK, "%s%s%s", layer_word(contract, layer), *type ? ", " : "", type);
 }
 
 /* Neighbours that differ alike make one line. A different number of layers is a fact by itself. */
@@ -292,10 +305,8 @@ static void check_layers(struct list *list, const posenc_contract *a, const pose
             next++;
         posenc_fail(&key, POSENC_OK, next > i + 1 ? "layer_sets[%d..%d]" : "layer_sets[%d]", i,
                     next - 1);
-        posenc_fail(&a_text, POSENC_OK, "%s, %s", layer_word(a, i),
-                    posenc_contract_layer_type(a, i));
-        posenc_fail(&b_text, POSENC_OK, "%s, %s", layer_word(b, i),
-                    posenc_contract_layer_type(b, i));
+        say_layer(&a_text, a, i);
+        say_layer(&b_text, b, i);
         add(list, &key, &a_text, &b_text);
     }
 }

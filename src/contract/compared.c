@@ -168,6 +168,10 @@ int posenc_fact(const posenc_contract *contract, int index, const char **key,
     *value = (struct posenc_value){.kind = POSENC_VALUE_ABSENT};
     if (ask(contract, (int)group, &answer))
         *value = read_member(&answer, member);
+    /* -1 stands for a number that is not there. */
+    if ((value->kind == POSENC_VALUE_INTEGER && value->integer == -1) ||
+        (value->kind == POSENC_VALUE_REAL && value->real == -1))
+        value->kind = POSENC_VALUE_ABSENT;
     return 1;
 }
 
@@ -200,7 +204,7 @@ static const struct member set_members[] = {
     {"yarn_blend", offsetof(posenc_rope_params, yarn_blend), INT32, YARN},
     {"mixed_exponent", offsetof(posenc_rope_params, mixed_exponent), DOUBLE, MIXED},
     {"rotating_pairs", offsetof(posenc_rope_params, rotating_pairs), INT32, PROPORTIONAL},
-    {"length", offsetof(posenc_rope_params, length), INT64, DYNAMIC | LONGROPE},
+    {"length", offsetof(posenc_rope_params, length), INT64, DYNAMIC},
     {"frequency_source", offsetof(posenc_rope_params, frequency_source), INT32, (uint32_t)ALL},
     {"mrope.axes", offsetof(posenc_rope_params, axes), INT32, (uint32_t)ALL},
     {"recipe", offsetof(posenc_rope_params, recipe), INT32, (uint32_t)ALL},
@@ -227,7 +231,18 @@ int posenc_set_fact(const struct posenc_set *set, int index, const char **key,
     *key = member->key;
     if (member->scalings >> (uint32_t)set->params.scaling & 1)
         *value = read_member(&set->params, member);
+    if (member->storage == INT64 && value->integer == 0)
+        value->kind = POSENC_VALUE_ABSENT; /* no length is fixed, no center pinned */
     return 1;
+}
+
+/* Of LongRoPE's two lists the one that a set with a fixed length cannot reach does not count. */
+static int is_out_of_reach(const posenc_rope_params *p, int index)
+{
+    if (p->scaling != POSENC_SCALING_LONGROPE || p->length < 1)
+        return 0;
+    int is_long = (double)p->length > p->original_max_position;
+    return index == (is_long ? 3 : 4);
 }
 
 static const char *const array_keys[] = {"mrope.axis_of_pair", "frequencies", "factors",
@@ -245,7 +260,8 @@ int posenc_set_array(const struct posenc_set *set, int index, const char **key, 
     if (index >= (int)(sizeof array_keys / sizeof array_keys[0]))
         return 0;
     const posenc_rope_params *p = &set->params;
-    int given = index == 0 ? p->axis_of_pair != NULL : reals_of(p, index) != NULL;
+    int given = index == 0 ? p->axis_of_pair != NULL
+                           : reals_of(p, index) != NULL && !is_out_of_reach(p, index);
     *key = array_keys[index];
     *count = !given ? 0 : index == 2 ? p->num_factors : p->rotary_dim / 2;
     return 1;
