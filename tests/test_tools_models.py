@@ -187,6 +187,7 @@ class Fingerprint(Models):
         self.assertEqual(short, same)
         self.assertNotEqual(short, longer)
         self.assertEqual(self.print_of("--set", "dynamic@2049", model), longer)
+        self.assertEqual(self.print_of("--set", "main", model), short)
 
     def test_lengths_without_a_model(self):
         rope = ["--rope", "128,scaling=dynamic,factor=2,original=2048"]
@@ -194,12 +195,13 @@ class Fingerprint(Models):
         self.assertEqual(short, same)
         self.assertEqual(short, self.print_of("--rope", 128))
         self.assertNotEqual(short, longer)
-        self.bad(REFUSED, "--length", "fingerprint", *rope)
+        self.bad(USAGE, "need --length", "fingerprint", *rope)
 
     def test_refusals(self):
         model = self.model("a.json")
         self.bad(REFUSED, ["--set is x", "main"], "fingerprint", "--set", "x", model)
-        self.bad(REFUSED, "--length", "fingerprint", "--set", "main", self.dynamic())
+        self.bad(REFUSED, ["past 2048", "--length", "--set main"], "fingerprint", "--layer", 0,
+                 self.dynamic())
         self.bad(REFUSED, "not rotated", "fingerprint", "--layer", 3, config("llama4-scout"))
         self.bad(USAGE, "needs one MODEL", "fingerprint")
         self.bad(USAGE, "too many", "fingerprint", model, model)

@@ -257,17 +257,22 @@ static int pick(const struct model *model, const struct model_choice *choice, in
                      model->name, ids);
 }
 
-/* A base that grows needs the length; a set of the two of LongRoPE has it fixed. */
-static int settle_length(const struct model *model, struct model_set *set, int64_t length)
+/* A base that grows needs the length; its set alone, if named, is that of short lengths, as inspect
+ * lists it. A set of the two of LongRoPE has its length fixed. */
+static int settle_length(const struct model *model, struct model_set *set, int64_t length,
+                         int named)
 {
     if (set->params.scaling != POSENC_SCALING_DYNAMIC_NTK)
         return TOOL_OK;
-    if (length < 1)
+    if (length < 1 && !model->contract)
+        return tool_wrong_usage("--rope: frequencies that change with the running length need "
+                                "--length");
+    if (length < 1 && !named)
         return tool_fail(TOOL_REFUSED,
-                         "%s: the frequencies of set %s grow with the running length: choose "
-                         "with --length",
-                         model->name, set->id);
-    set->params.length = length;
+                         "%s: the frequencies of set %s change with the running length past %.17g: "
+                         "choose with --length (or --set %s for those up to it)",
+                         model->name, set->id, set->params.original_max_position, set->id);
+    set->params.length = length < 1 ? 1 : length;
     return TOOL_OK;
 }
 
@@ -283,7 +288,7 @@ static int choose_direct(struct model *model, struct model_set *set,
     set->max_position = -1;
     set->rotated = 1;
     int code = model_parse_rope(&set->params, choice->rope);
-    return code ? code : settle_length(model, set, choice->length);
+    return code ? code : settle_length(model, set, choice->length, 0);
 }
 
 int model_choose(struct model *model, struct model_set *set, const struct model_choice *choice)
@@ -309,7 +314,7 @@ int model_choose(struct model *model, struct model_set *set, const struct model_
         posenc_contract_plan_params(model->contract, index, &set->params, &error))
         code = tool_fail_library(model->name, &error);
     if (!code && index >= 0)
-        code = settle_length(model, set, length);
+        code = settle_length(model, set, length, choice->set != NULL);
     if (!code && choice->limit && set->max_position < 1)
         code =
             tool_fail(TOOL_REFUSED, "%s: --limit: the model states no trained limit", model->name);
