@@ -25,21 +25,13 @@ typedef struct f32_rule {
     float (*value)(const f32_context *context, int32_t pair, float power);
 } f32_rule;
 
-static float round_signed(posenc_dd x)
-{
-    if (x.hi == 0.0) {
-        return 0.0f;
-    }
-    return x.hi < 0.0 ? -posenc_dd_round_float(posenc_dd_negate(x)) : posenc_dd_round_float(x);
-}
-
 /* x^y for a finite x > 0 with ln x = log, correctly rounded. A square may be a tie: one product. */
-static float power_f32(float x, posenc_dd log, float y)
+static float power_f32(float x, posenc_dd log, double y)
 {
-    if (y == 2.0f) {
+    if (y == 2.0) {
         return x * x;
     }
-    return posenc_dd_round_float(posenc_dd_exp(posenc_dd_mul(log, posenc_dd_from((double)y))));
+    return posenc_dd_round_float(posenc_dd_exp(posenc_dd_mul(log, posenc_dd_from(y))));
 }
 
 /* The same in double: Python's x ** y. */
@@ -53,7 +45,11 @@ static double power_f64(double x, double y)
 
 static float log_f32(float x)
 {
-    return round_signed(posenc_dd_log((double)x));
+    posenc_dd log = posenc_dd_log((double)x);
+    if (log.hi < 0.0) {
+        return -posenc_dd_round_float(posenc_dd_negate(log));
+    }
+    return log.hi > 0.0 ? posenc_dd_round_float(log) : 0.0f;
 }
 
 static float exp_f32(float x)
@@ -130,9 +126,6 @@ static float yarn_value(const f32_context *context, int32_t pair, float power)
     float interpolated = 1.0f / ((float)context->factor * power);
     float ramp = ((float)pair - (float)context->low) / (float)(context->high - context->low);
     float mask = 1.0f - (ramp < 0.0f ? 0.0f : ramp > 1.0f ? 1.0f : ramp);
-    if (context->params->yarn_blend == POSENC_YARN_GEOMETRIC) {
-        return exp_f32(log_f32(extrapolated) * mask + log_f32(interpolated) * (1.0f - mask));
-    }
     return interpolated * (1.0f - mask) + extrapolated * mask;
 }
 
@@ -172,20 +165,24 @@ static void ntk_mixed_prepare(f32_context *context)
 static float ntk_mixed_value(const f32_context *context, int32_t pair, float power)
 {
     float k = (float)(pair + 1), exponent = (float)context->params->mixed_exponent;
-    float step = power_f32(k, posenc_dd_log((double)k), exponent);
+    float step = power_f32(k, posenc_dd_log((double)k), (double)exponent);
     return 1.0f / power / exp_f32(context->divisor * step);
 }
 
 /*
- * transformers has the running length as a tensor, so that the new base is a float32 computation;
- * up to L0 the base is the first one. vLLM fills its table once, in doubles, for L0 s positions.
+ * transformers has the running length as a tensor, so that the new base is a float32 computation
+ * (but torch leaves the exponent, a Python number, a double where the tensor is a single number);
+ * up to L0 the base is the first one. vLLM fills its table once, in doubles: for the length that
+ * the plan fixes, or for L0 s, as its earlier versions do.
  */
 static void dynamic_prepare(f32_context *context)
 {
     const posenc_rope_params *p = context->params;
     double trained = p->original_max_position, s = context->factor;
     if (p->recipe == POSENC_RECIPE_VLLM) {
-        double growth = s * (trained * s) / trained - (s - 1.0);
+        double longest = p->length > 0 ? (double)p->length : trained * s;
+        longest = longest > trained ? longest : trained;
+        double growth = s * longest / trained - (s - 1.0);
         context->base = (float)(p->base * power_f64(growth, ntk_exponent(p)));
         return;
     }
@@ -194,7 +191,7 @@ static void dynamic_prepare(f32_context *context)
     }
     float growth = (float)s * (float)context->tokens / (float)trained - (float)(s - 1.0);
     posenc_dd log = posenc_dd_log((double)growth);
-    context->base = (float)p->base * power_f32(growth, log, (float)ntk_exponent(p));
+    context->base = (float)p->base * power_f32(growth, log, ntk_exponent(p));
 }
 
 static float longrope_value(const f32_context *context, int32_t pair, float power)
@@ -246,7 +243,7 @@ void posenc_frequencies_f32(const posenc_rope_params *params, int64_t length, in
             continue;
         }
         float exponent = (float)(2 * i) / (float)params->rotary_dim;
-        float power = overflow && i > 0 ? INFINITY : power_f32(context.base, log, exponent);
+        float power = overflow && i > 0 ? INFINITY : power_f32(context.base, log, (double)exponent);
         inv_freq[i - first] = rule->value(&context, i, (float)posenc_divisor(params, i) * power);
     }
 }

@@ -17,16 +17,20 @@ static int divides_by_zero(const posenc_rope_params *p)
            (p->scaling == POSENC_SCALING_NTK || p->scaling == POSENC_SCALING_DYNAMIC_NTK);
 }
 
-/* What the linear blend's magnitude is outside EXACT and vLLM. */
+static int32_t check_blend(const posenc_rope_params *p, posenc_error *error)
+{
+    int geometric =
+        p->scaling == POSENC_SCALING_YARN && p->yarn_blend == POSENC_YARN_GEOMETRIC;
+    return refuse(geometric, "yarn_blend", p->yarn_blend,
+                  "POSENC_YARN_LINEAR unless recipe is EXACT", error);
+}
+
 static int32_t check_plain_yarn(const posenc_rope_params *p, posenc_error *error)
 {
-    if (p->scaling != POSENC_SCALING_YARN)
-        return POSENC_OK;
-    int32_t status =
-        refuse(p->yarn_blend != POSENC_YARN_LINEAR, "yarn_blend", p->yarn_blend,
-               "POSENC_YARN_LINEAR unless recipe is EXACT or VLLM", error);
+    int32_t status = check_blend(p, error);
+    int plain = p->scaling != POSENC_SCALING_YARN || p->magnitude_slope == 0.1;
     return status ? status
-                  : need(p->magnitude_slope == 0.1, "magnitude_slope", p->magnitude_slope,
+                  : need(plain, "magnitude_slope", p->magnitude_slope,
                          "0.1 unless recipe is EXACT or VLLM", error);
 }
 
@@ -49,18 +53,6 @@ static int32_t check_hf(const posenc_rope_params *p, posenc_error *error)
     return status ? status : check_plain_yarn(p, error);
 }
 
-/* Its geometric blend is Grok's, which leaves the attention factor out and always truncates. */
-static int32_t check_vllm_yarn(const posenc_rope_params *p, posenc_error *error)
-{
-    if (p->scaling != POSENC_SCALING_YARN || p->yarn_blend != POSENC_YARN_GEOMETRIC)
-        return POSENC_OK;
-    int32_t status = need(p->attention_factor == 1, "attention_factor", p->attention_factor,
-                          "1 with POSENC_YARN_GEOMETRIC: vLLM applies none", error);
-    return status ? status
-                  : refuse(p->truncate != 1, "truncate", p->truncate,
-                           "1 with POSENC_YARN_GEOMETRIC: vLLM always truncates", error);
-}
-
 static int32_t check_vllm(const posenc_rope_params *p, posenc_error *error)
 {
     int32_t status = refuse(p->frequency_source != POSENC_FREQUENCIES_FORMULA, "frequency_source",
@@ -81,7 +73,7 @@ static int32_t check_vllm(const posenc_rope_params *p, posenc_error *error)
     if (!status)
         status = need(!proportional || p->factor == 0 || p->factor == 1, "factor", p->factor,
                       "0 or 1 for PROPORTIONAL with recipe VLLM", error);
-    return status ? status : check_vllm_yarn(p, error);
+    return status ? status : check_blend(p, error);
 }
 
 /* LLAMA3 and PROPORTIONAL come as divisors, NTK in the base. */

@@ -3,11 +3,13 @@
 """Writes tests/data/frequencies_*.txt with mpmath (Debian: python3-mpmath).
 
     make_frequencies.py hard > data/frequencies_hard.txt
+    make_frequencies.py schemes > data/frequencies_schemes.txt
     make_frequencies.py golden GOLDEN_DIR CASES_JSON > data/frequencies_golden.txt
 
-A record is "set NAME" with the parameters in the order of FIELDS, then lines "pair I VALUE",
-"attention VALUE", "inv_freq N VALUES" (17 digits) or "inv_freq_f32 N VALUES". "hard" draws half a
-million frequencies and keeps those whose true value lies closest to the middle of two doubles.
+A record is "set NAME" with the parameters in the order of FIELDS, lines "with FIELD VALUES" for
+others, then lines "pair I VALUE", "attention VALUE", "softmax VALUE", "inv_freq N VALUES" (17
+digits) or "inv_freq_f32 N VALUES". "hard" draws half a million frequencies and keeps those whose
+true value lies closest to the middle of two doubles; "schemes" does the same for later scalings.
 """
 import json
 import math
@@ -18,7 +20,8 @@ import sys
 import mpmath as mp
 
 mp.mp.prec = 320
-SCALINGS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3}
+SCALINGS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3, "dynamic": 7, "longrope": 8,
+            "proportional": 9}
 FIELDS = {"scaling": 0, "rotary_dim": 0, "base": 10000.0, "factor": 1.0,
           "original_max_position": 1.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "beta_fast": 32.0, "beta_slow": 1.0, "truncate": 1, "mscale": 0.0,
@@ -32,6 +35,9 @@ def text(value):
 
 def write_set(name, parameters):
     print("set", name, *[text(parameters[field]) for field in FIELDS])
+    for field, value in parameters.items():
+        if field not in FIELDS:
+            print("with", field, *map(text, value if isinstance(value, list) else [value]))
 
 
 def yarn_range(p):
@@ -47,26 +53,48 @@ def yarn_range(p):
     return low, high + (mp.mpf(1) / 1000 if low == high else 0)
 
 
+def blended(p, i, w, bounds):
+    """LLAMA3 and YARN: between w / s and w."""
+    s = mp.mpf(p["factor"])
+    if p["scaling"] == 2:
+        turns = mp.mpf(p["original_max_position"]) * w / (2 * mp.pi)
+        low, high = mp.mpf(p["low_freq_factor"]), mp.mpf(p["high_freq_factor"])
+        t = (turns - low) / (high - low) if low < high else mp.mpf(turns > low)
+        t = min(max(t, mp.mpf(0)), mp.mpf(1))
+        return (1 - t) * w / s + t * w
+    low, high = bounds
+    m = min(max((i - low) / (high - low), mp.mpf(0)), mp.mpf(1))
+    return w * s ** -m if p.get("yarn_blend") else m * w / s + (1 - m) * w
+
+
 def frequencies(p):
     """The formulas of posenc_plan_create, over real numbers."""
-    r, s = p["rotary_dim"], mp.mpf(p["factor"])
-    low, high = yarn_range(p) if p["scaling"] == 3 else (0, 1)
-    ln_base = mp.log(mp.mpf(p["base"]))
+    r, s, base = p["rotary_dim"], mp.mpf(p["factor"]), mp.mpf(p["base"])
+    scaling, trained, length = p["scaling"], mp.mpf(p["original_max_position"]), p.get("length", 1)
+    if scaling == 4:
+        base *= s ** (mp.mpf(r) / (r - 2))
+    elif scaling == 5:
+        base *= s
+    elif scaling == 7:
+        base *= (s * max(length, trained) / trained - (s - 1)) ** (mp.mpf(r) / (r - 2))
+    bounds = yarn_range(p) if scaling == 3 else None
     for i in range(r // 2):
-        w = mp.exp(-ln_base * 2 * i / r)
-        if p["scaling"] == 0:
-            yield w
-        elif p["scaling"] == 1:
+        w = base ** (mp.mpf(-2 * i) / r)
+        if scaling == 1:
             yield w / s
-        elif p["scaling"] == 2:
-            turns = mp.mpf(p["original_max_position"]) * w / (2 * mp.pi)
-            low, high = mp.mpf(p["low_freq_factor"]), mp.mpf(p["high_freq_factor"])
-            t = (turns - low) / (high - low) if low < high else mp.mpf(turns > low)
-            t = min(max(t, mp.mpf(0)), mp.mpf(1))
-            yield (1 - t) * w / s + t * w
+        elif scaling in (2, 3):
+            yield blended(p, i, w, bounds)
+        elif scaling == 5:
+            yield w / s ** (mp.mpf(2) / r)
+        elif scaling == 6:
+            exponent = mp.mpf(p["mixed_exponent"])
+            yield w * mp.exp(-mp.log(s) / mp.mpf(r // 2) ** exponent * mp.mpf(i + 1) ** exponent)
+        elif scaling == 8:
+            yield w / mp.mpf(p["long_factors" if length > trained else "short_factors"][i])
+        elif scaling == 9:
+            yield w / s if i < p["rotating_pairs"] else mp.mpf(0)
         else:
-            m = min(max((i - low) / (high - low), mp.mpf(0)), mp.mpf(1))
-            yield m * w / s + (1 - m) * w
+            yield w
 
 
 def nearest(value):
@@ -77,8 +105,8 @@ def nearest(value):
     return math.ldexp(whole, int(exponent) - 53), 0.5 - abs(scaled - whole)
 
 
-def magnitude(s, m):
-    return mp.mpf(1) if s <= 1 else mp.mpf(1) / 10 * mp.mpf(m) * mp.log(mp.mpf(s)) + 1
+def magnitude(s, m, slope=mp.mpf(1) / 10):
+    return mp.mpf(1) if s <= 1 else slope * mp.mpf(m) * mp.log(mp.mpf(s)) + 1
 
 
 def draw(scaling):
@@ -124,6 +152,67 @@ def hard():
         print("attention", nearest(value)[0].hex())
 
 
+def draw_scheme(kind):
+    """Scalings 4 to 9, and 3 for YaRN's geometric blend."""
+    p = draw(3 if kind == 3 else 1)
+    p["scaling"] = kind
+    p["rotary_dim"] = max(p["rotary_dim"], 4)
+    if kind == 3:
+        p["yarn_blend"] = 1
+    if kind == 6:
+        p["mixed_exponent"] = random.choice([0.625, 0.65, 1.0, 2.0, random.uniform(0.1, 3)])
+    if kind in (7, 8):
+        p["original_max_position"] = float(random.choice([2048, 4096, 8192, 32768, 1000]))
+        p["length"] = int(p["original_max_position"] * random.uniform(0.5, 40))
+    if kind == 8:
+        for field in ("short_factors", "long_factors"):
+            p[field] = [random.uniform(0.9, 60) for _ in range(p["rotary_dim"] // 2)]
+    if kind == 9:
+        p["rotating_pairs"] = random.randint(1, p["rotary_dim"] // 2)
+    return p
+
+
+def kept(kind):
+    """Those of many whose frequencies lie closest to ties, one pair each. Lists are long: few."""
+    found, drawn = [], 0
+    while drawn < 30000:
+        p = draw_scheme(kind)
+        for i, value in enumerate(frequencies(p)):
+            if i and value:
+                double, distance = nearest(value)
+                found.append((distance, i, double, p))
+                drawn += 1
+        found.sort(key=lambda entry: entry[0])
+        del found[10 if kind == 8 else KEPT_PER_SCALING:]
+    return found
+
+
+def write_attention(name, p, value):
+    write_set(name, p)
+    print(name, nearest(value)[0].hex())
+
+
+def schemes():
+    random.seed(20230623)
+    for kind in range(3, 10):
+        for distance, i, double, p in kept(kind):
+            write_set("tie-within-%.1e" % float(distance), p)
+            print("pair", i, double.hex())
+    for _ in range(40):
+        p = dict(FIELDS, scaling=8, rotary_dim=2, short_factors=[1.0], long_factors=[2.0])
+        p["factor"] = random.choice([0.5, 1.0, 32.0, random.uniform(1, 100)])
+        p["original_max_position"] = float(random.choice([4096, 8192, random.uniform(2, 1e6)]))
+        ratio = mp.log(mp.mpf(p["factor"])) / mp.log(mp.mpf(p["original_max_position"]))
+        write_attention("attention", p, mp.sqrt(1 + max(ratio, mp.mpf(0))))
+    for slope in [7, 10, 25, None] * 10:
+        real = mp.mpf(slope) / 100 if slope else mp.mpf(random.uniform(0, 1))
+        p = dict(FIELDS, scaling=3, rotary_dim=64, original_max_position=4096.0, factor=40.0)
+        p["magnitude_slope"] = float(real)
+        write_attention("attention", p, magnitude(p["factor"], 1, real))
+        p["mscale_all_dim"] = random.uniform(0.1, 2)
+        write_attention("softmax", p, magnitude(p["factor"], p["mscale_all_dim"], real) ** 2)
+
+
 def rope_block(config, set_id):
     config = config.get("text_config", config)
     block = config.get("rope_parameters") or config.get("rope_scaling") or {}
@@ -143,7 +232,25 @@ def golden_parameters(config, expected):
         for field in list(FIELDS)[5:]:
             if block.get(field) is not None:
                 p[field] = type(FIELDS[field])(block[field])
+    if p["scaling"] > 3:
+        golden_scheme(p, config, block, expected)
     return p
+
+
+def golden_scheme(p, config, block, expected):
+    """Dynamic sets are named by their length, LongRoPE's by what they are for."""
+    if p["scaling"] == 7:
+        p["length"] = int(expected.get("seq_len", 1))
+    elif p["scaling"] == 8:
+        p["original_max_position"] = float(expected["original_max_position"])
+        if not block.get("factor"):
+            p["factor"] = config["max_position_embeddings"] / p["original_max_position"]
+        p["length"] = int(p["original_max_position"]) + (expected["id"] == "long")
+        for field in ("short_factor", "long_factor"):
+            p[field + "s"] = [float(value) for value in block[field]]
+    else:
+        p["factor"] = float(block.get("factor", 1))
+        p["rotating_pairs"] = int(block["partial_rotary_factor"] * p["rotary_dim"] // 2)
 
 
 def golden(directory, cases_file):
@@ -155,9 +262,9 @@ def golden(directory, cases_file):
             if rope["rope_type"] not in SCALINGS:
                 continue
             p = golden_parameters(config, rope)
-            if tuple(p.values()) in seen:
+            if repr(p) in seen:
                 continue
-            seen.add(tuple(p.values()))
+            seen.add(repr(p))
             write_set(name[:-5], p)
             print("attention", rope["attention_factor"])
             print("inv_freq", len(rope["inv_freq"]), *rope["inv_freq"])
@@ -181,4 +288,4 @@ def golden(directory, cases_file):
 if __name__ == "__main__":
     print("# SPDX-License-Identifier: MIT")
     print("# Written by tests/make_frequencies.py", *[os.path.basename(a) for a in sys.argv[1:]])
-    hard() if sys.argv[1] == "hard" else golden(sys.argv[2], sys.argv[3])
+    {"hard": hard, "schemes": schemes, "golden": golden}[sys.argv[1]](*sys.argv[2:])

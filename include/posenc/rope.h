@@ -167,7 +167,7 @@ POSENC_API void posenc_rope_params_init(posenc_rope_params *params);
  *     LONGROPE     w / short_factors[i] where length <= L0, else w / long_factors[i]
  *     PROPORTIONAL w / s for i < rotating_pairs, else 0                     s = factor, 0 = 1
  *
- * For r = 2 the only frequency of the NTK kinds is 1 (NTK_SCALED: 1/s), whatever the base.
+ * For r = 2 the only frequency of NTK and DYNAMIC_NTK is 1, whatever the base.
  *
  * The attention factor is the one given, else 1, but for
  *     YARN         with g(m) = 1 if s <= 1, otherwise slope m ln s + 1 (slope = magnitude_slope):

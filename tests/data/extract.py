@@ -13,8 +13,7 @@ KINDS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3}
 CASE_KINDS = ("K01", "K02", "K03", "K04", "K05", "K06", "K07", "K08", "K09", "K10", "K11", "K18",
               "K19")
 # What the library cannot express yet, and what other tests read from the configs themselves.
-OTHERS = ("B23-a", "B23-b", "B24-b", "B27-a", "B27-b", "B27-c", "B29-a", "B30-a", "B31-b",
-          "B50-a", "B50-b")
+OTHERS = ("B23-b", "B27-b", "B29-a", "B30-a", "B31-b", "B50-a", "B50-b")
 
 
 def write(name, about, lines):
