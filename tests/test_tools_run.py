@@ -328,6 +328,32 @@ class Run(Case):
         self.assertEqual(ids, ["global", "local"])
         self.assertEqual(facts["step"]["layers"], 6)
 
+    def only_set(self, *words):
+        facts = self.numbers("--tokens", 16, "--layers", 1, *words)
+        self.check_numbers(facts)
+        self.assertEqual(len(facts["contract"]["rope"]), 1)
+        return facts["contract"]["rope"][0]["id"], facts["step"]["bytes"]
+
+    def test_running_length_chooses(self):
+        name = config("phi-3.5-mini")
+        bytes_ = 2 * 4 * 16 * 64 * 96
+        self.assertEqual(self.only_set(name), ("short", bytes_))
+        self.assertEqual(self.only_set("--start", 4080, name), ("short", bytes_))
+        self.assertEqual(self.only_set("--start", 4081, name), ("long", bytes_))
+        self.assertEqual(self.only_set("--set", "long", name), ("long", bytes_))
+        self.assertEqual(self.only_set("--start", 8000, "--set", "short", name), ("short", bytes_))
+        self.bad(REFUSED, ["--set is main"], "run", "--set", "main", name)
+        self.only_set("--start", 8000, config("synthetic-dynamic-partial"))
+
+    def test_axes_and_widths(self):
+        for name in ("qwen2-vl-2b", "qwen3-vl-32b", "glm-4.1v-9b"):
+            self.assertEqual(self.only_set(config(name))[0], "main")
+        facts = self.numbers("--tokens", 16, config("gemma4-26b-a4b"))
+        self.check_numbers(facts)
+        self.assertEqual(facts["step"]["layers"], 6)
+        self.assertEqual(facts["step"]["bytes"],
+                         2 * 4 * 16 * (5 * 24 * 256 + 18 * 512))
+
     def test_standard_input_and_folder(self):
         with open(config("llama-3.1-8b"), "rb") as file:
             content = file.read()

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-enum { TOKENS = 1, START, LAYERS, DTYPE, JSON, LIMIT, MAX_TOKENS = 1048576 };
+enum { TOKENS = 1, START, LAYERS, DTYPE, SET, JSON, LIMIT, MAX_TOKENS = 1048576 };
 
 static const struct tool_option options[] = {
     {TOKENS, "tokens", "N", "tokens of the step; default 512"},
@@ -14,6 +14,9 @@ static const struct tool_option options[] = {
      "the model's first L layers; default 4, or up to 8 if\n"
      "these show one more frequency set"},
     {DTYPE, "dtype", "T", "of Q and K: f32, f16 or bf16; default f32"},
+    {SET, "set", "ID",
+     "only layers of this frequency set; of LongRoPE's two\n"
+     "this one (default: by start + tokens)"},
     {JSON, "json", NULL, "one JSON object instead of the text"},
     {LIMIT, "limit", NULL, "refuse positions past the trained limit"},
     {0, NULL, NULL, NULL}};
@@ -51,6 +54,7 @@ static int take_option(void *to, int id, const char *value)
         if (o->dtype)
             return TOOL_OK;
         return tool_wrong_usage("--dtype is %s: must be f32, f16 or bf16", value);
+    case SET: o->set = value; return TOOL_OK;
     case JSON: o->json = 1; return TOOL_OK;
     default: o->limit = 1; return TOOL_OK;
     }

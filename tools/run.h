@@ -10,13 +10,16 @@ enum { RUN_ISAS = 4, RUN_TOUCHES = 3, RUN_MAX_ROUNDS = 21 };
 
 struct run_options {
     const char *model;
+    const char *set; /* --set: only layers of this frequency set; NULL all */
     int64_t tokens, start, layers; /* layers 0: as many as a short run affords */
     int32_t dtype;
     int json, limit;
 };
 
-/* A frequency set with what this step needs of it. Index i of plan[] belongs to run.isa[i]. */
+/* A frequency set in force in this step, with what the step needs of it. Index i of plan[] belongs
+ * to run.isa[i]. */
 struct run_set {
+    int32_t index; /* in the contract */
     posenc_contract_set facts;
     posenc_rope_params params;
     posenc_plan *plan[RUN_ISAS];
@@ -57,6 +60,7 @@ struct run {
     int isas;
     struct run_set *sets;
     int32_t num_sets;
+    int64_t length; /* running length of the step: chooses among LongRoPE's sets, grows a base */
     struct run_layer *layers;
     int64_t num_layers, rotated_layers;
     double bytes; /* that one pass reads and writes: 2 x the rotated channels of Q and K */
@@ -76,6 +80,13 @@ int run_measure(struct run *run);
 
 /* Notes `error` if it is the largest share of its bound so far; a NaN is, and stays. */
 void run_note_error(double *worst, double *worst_bound, double error, double bound);
+
+/* run_sets.c: the sets in force at the running length, or the one that --set names; they have no
+ * plans yet. */
+int run_choose_sets(struct run *run);
+
+/* run_sets.c: index in run->sets for a layer, -1 where the layer is not part of the run. */
+int32_t run_set_of_layer(const struct run *run, int64_t layer);
 
 /* The attention of a sample, as part of run_check. */
 int run_check_attention(struct run *run, const struct run_set *set);

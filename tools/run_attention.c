@@ -34,7 +34,8 @@ static int make_sample(struct sample *s, const struct run *run, const struct run
     int64_t keys = run->options.tokens < KEYS ? run->options.tokens : KEYS;
     int64_t queries = keys < QUERIES ? keys : QUERIES;
     int64_t heads = all < KEY_HEADS ? all : KEY_HEADS;
-    int64_t group = all > 0 && facts->num_heads % all == 0 ? facts->num_heads / all : 1;
+    int64_t q_heads = set->facts.num_heads;
+    int64_t group = all > 0 && q_heads % all == 0 ? q_heads / all : 1;
     if (group > GROUP)
         group = GROUP;
     posenc_attention_params_init(&s->params);

@@ -67,7 +67,7 @@ static void print_set(const struct run *run, const struct run_set *set)
     const posenc_contract_set *f = &set->facts;
     int64_t layers = 0;
     for (int64_t l = 0; l < run->model.facts.num_layers; l++)
-        if (posenc_contract_layer_set(run->model.contract, l) == set - run->sets)
+        if (run_set_of_layer(run, l) == set - run->sets)
             layers++;
     printf("  %-9s %s, base %.9g, ", f->id, f->rope_type, f->base);
     if (f->rotary_dim == f->head_dim)

@@ -86,6 +86,7 @@ static int make_timed_rows(const struct run *run, struct run_set *set)
     posenc_plan *plan = NULL;
     posenc_error error = {0, ""};
     params.attention_factor = 1;
+    params.short_attention = params.long_attention = 0;
     if (posenc_plan_create(&plan, &params, &error))
         return tool_fail_library(run->model.name, &error);
     int code = make_rows(run, plan, &set->timed_rows);
@@ -97,13 +98,10 @@ static int make_set(struct run *run, int32_t index)
 {
     struct run_set *set = &run->sets[index];
     posenc_error error = {0, ""};
-    set->facts.struct_size = sizeof set->facts;
-    posenc_rope_params_init(&set->params);
-    if (posenc_contract_get_set(run->model.contract, index, &set->facts, &error) ||
-        posenc_contract_plan_params(run->model.contract, index, &set->params, &error))
-        return tool_fail_library(run->model.name, &error);
     if (run->options.limit)
         set->params.max_position = run->model.facts.max_position;
+    if (set->params.scaling == POSENC_SCALING_DYNAMIC_NTK)
+        set->params.length = run->length;
     int shared_key = set->facts.rotary_offset > 0;
     set->k_heads = shared_key ? 1 : set->facts.num_kv_heads;
     set->k_channels = shared_key ? set->facts.rotary_dim : set->facts.head_dim;
@@ -131,15 +129,9 @@ static double layer_bytes(const struct run *run, int32_t set)
     if (set < 0)
         return 0;
     const struct run_set *s = &run->sets[set];
-    double elements = (double)run->model.facts.num_heads * s->facts.head_dim +
+    double elements = (double)s->facts.num_heads * s->facts.head_dim +
                       (double)(s->k_heads * s->k_channels);
     return (double)run->options.tokens * elements * (double)tool_dtype_size(run->options.dtype);
-}
-
-static int32_t set_of_layer(const struct run *run, int64_t layer)
-{
-    int32_t set = posenc_contract_layer_set(run->model.contract, layer);
-    return set < 0 ? -1 : set;
 }
 
 /* Few layers make a short run; enough of them show every frequency set near the model's front. */
@@ -148,15 +140,15 @@ static int64_t choose_layers(const struct run *run)
     int64_t least = DEFAULT_LAYERS, layers = 0;
     double bytes = 0;
     for (int64_t l = 1; l < MOST_DEFAULT_LAYERS; l++) {
-        int new_kind = set_of_layer(run, l) >= 0;
+        int new_kind = run_set_of_layer(run, l) >= 0;
         for (int64_t before = 0; before < l; before++)
-            if (set_of_layer(run, before) == set_of_layer(run, l))
+            if (run_set_of_layer(run, before) == run_set_of_layer(run, l))
                 new_kind = 0;
         if (new_kind && l + 1 > least)
             least = l + 1;
     }
     for (; layers < least && layers < run->model.facts.num_layers; layers++) {
-        bytes += layer_bytes(run, set_of_layer(run, layers));
+        bytes += layer_bytes(run, run_set_of_layer(run, layers));
         if (layers > 0 && bytes > MOST_DEFAULT_BYTES)
             break;
     }
@@ -167,7 +159,7 @@ static int check_memory(const struct run *run)
 {
     double bytes = 0, most = 0;
     for (int64_t l = 0; l < run->num_layers; l++) {
-        double layer = layer_bytes(run, set_of_layer(run, l));
+        double layer = layer_bytes(run, run_set_of_layer(run, l));
         bytes += layer;
         if (layer > most)
             most = layer;
@@ -189,11 +181,11 @@ static int make_layers(struct run *run)
         return no_memory();
     for (int64_t l = 0; l < run->num_layers; l++) {
         struct run_layer *layer = &run->layers[l];
-        layer->set = set_of_layer(run, l);
+        layer->set = run_set_of_layer(run, l);
         if (layer->set < 0)
             continue;
         const struct run_set *s = &run->sets[layer->set];
-        int64_t heads = run->model.facts.num_heads;
+        int64_t heads = s->facts.num_heads;
         int code = make_tensor(&layer->q, o->dtype, o->tokens, heads, s->facts.head_dim);
         if (!code)
             code = make_tensor(&layer->k, o->dtype, o->tokens, s->k_heads, s->k_channels);
@@ -223,23 +215,22 @@ int run_set_up(struct run *run)
     for (int32_t isa = POSENC_ISA_SCALAR; isa <= POSENC_ISA_NEON; isa++)
         if (posenc_isa_available(isa))
             run->isa[run->isas++] = isa;
-    run->sets = calloc((size_t)facts->num_sets, sizeof *run->sets);
-    if (!run->sets)
-        return no_memory();
-    run->num_sets = facts->num_sets;
-    for (int32_t s = 0; s < run->num_sets; s++) {
-        int code = make_set(run, s);
-        if (code)
-            return code;
-    }
+    int64_t end = run->options.start + run->options.tokens;
+    run->length = end > 0 ? end : 1;
+    int code = run_choose_sets(run);
+    for (int32_t s = 0; s < run->num_sets && !code; s++)
+        code = make_set(run, s);
+    if (code)
+        return code;
     run->num_layers = run->options.layers ? run->options.layers : choose_layers(run);
-    int code = check_memory(run);
+    code = check_memory(run);
     if (!code)
         code = make_layers(run);
     if (!code && run->rotated_layers == 0)
-        code =
-            tool_fail(TOOL_REFUSED, "%s: none of the first %lld layers is rotated: raise --layers",
-                      run->model.name, (long long)run->num_layers);
+        code = tool_fail(TOOL_REFUSED,
+                         "%s: none of the first %lld layers is rotated%s: raise --layers",
+                         run->model.name, (long long)run->num_layers,
+                         run->options.set ? " by this set" : "");
     return code;
 }
 
