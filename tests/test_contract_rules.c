@@ -289,9 +289,6 @@ static void test_every_family(void **state)
     for (; (family = posenc_family_at(count)) != NULL; count++) {
         char json[1024];
         assert_ptr_equal(posenc_family_find(family->model_type), family);
-        if (family->flags & POSENC_FAMILY_MROPE) {
-            continue;
-        }
         snprintf(json, sizeof json,
                  "{\"model_type\": \"%s\", " SHAPE ", \"num_key_value_heads\": 8,"
                  " \"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64, \"head_dim\": %d,"
