@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { GGUF_ROOM = 1 << 20 };
+enum { GGUF_ROOM = 1 << 21 };
 
 /* A header under construction. Entries and tensors are counted when they are added. */
 struct gguf_text {
@@ -36,8 +36,11 @@ static inline void gguf_string(struct gguf_text *text, const char *word)
 
 static inline uint64_t gguf_count(const struct gguf_text *text, size_t at)
 {
-    return text->bytes[at + (text->big ? 7 : 0)] |
-           (uint64_t)text->bytes[at + (text->big ? 6 : 1)] << 8;
+    uint64_t count = 0;
+    for (size_t i = 0; i < 8; i++) {
+        count = count << 8 | text->bytes[at + (text->big ? i : 7 - i)];
+    }
+    return count;
 }
 
 static inline void gguf_set_count(struct gguf_text *text, size_t at, uint64_t count)

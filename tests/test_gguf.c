@@ -279,13 +279,34 @@ static void test_layers(void **state)
     gguf_refused(text, POSENC_ERROR_MODEL, "must be an integer");
 }
 
+/* Sliding layers of an architecture whose keys tell how they differ. */
+static void test_sliding(void **state)
+{
+    (void)state;
+    struct gguf_text *text = gguf_new(0, 3);
+    gguf_word(text, "general.architecture", "cohere2");
+    gguf_u32(text, "cohere2.block_count", 4);
+    gguf_u32(text, "cohere2.embedding_length", 4096);
+    gguf_u32(text, "cohere2.attention.head_count", 32);
+    gguf_u32(text, "cohere2.attention.sliding_window", 1024);
+    gguf_u32(text, "cohere2.attention.key_length_swa", 64);
+    posenc_contract *contract = gguf_contract(text);
+    assert_int_equal(contract_facts(contract).num_sets, 2);
+    assert_int_equal(contract_set(contract, 0).head_dim, 128);
+    assert_int_equal(contract_set(contract, 1).head_dim, 64);
+    assert_string_equal(contract_set(contract, 1).id, "local");
+    assert_int_equal(posenc_contract_layer_set(contract, 0), 1);
+    assert_int_equal(posenc_contract_layer_set(contract, 3), POSENC_LAYER_NOT_ROTATED);
+    posenc_contract_free(contract);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_case_b41),        cmocka_unit_test(test_decimals),
         cmocka_unit_test(test_yarn),            cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_tensor_refusals), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_layers),          cmocka_unit_test(test_sliding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
