@@ -121,7 +121,8 @@ int posenc_gguf_layers(struct posenc_gguf_reader *from)
     }
     for (int64_t i = 0; i < from->layers; i++) {
         struct posenc_layer *layer = &from->reader->contract->layers[i];
-        if (layer->kind == POSENC_LAYER_LINEAR) {
+        if (layer->kind == POSENC_LAYER_LINEAR || layer->set == POSENC_LAYER_NO_ATTENTION) {
+            layer->kind = POSENC_LAYER_LINEAR;
             layer->set = POSENC_LAYER_NO_ATTENTION;
         } else if (layer->set == 0 && (arch->scheme != POSENC_SCHEME_ROPE ||
                                        !is_turned(arch, layer, i))) {
