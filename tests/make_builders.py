@@ -323,7 +323,7 @@ def store_dual_chunk(path):
     code = types.ModuleType("made.dual")
     code.__package__ = "made"
     exec(compile(open(path).read(), path, "exec"), code.__dict__)
-    for chunk, local in ((64, 8), (12, 5), (40, 39)):
+    for chunk, local in ((64, 8), (12, 5), (12, 6), (40, 39)):
         rope = code.DualChunkRotaryEmbedding(2, 2, 400, 10000.0, True, torch.float64, chunk, local)
         positions = torch.arange(300)[None]
         q = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(1, 300, 1)

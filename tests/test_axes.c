@@ -37,7 +37,7 @@ static void test_interleaved(void **state)
 static void test_sums(void **state)
 {
     static const int32_t three[] = {4, 2, 2, 0}, nine[] = {4, 3, 2}, text[] = {8, 0, 0};
-    static const int32_t negative[] = {-1, 5, 4};
+    static const int32_t negative[] = {-1, 5, 4}, seven[] = {3, 2, 2};
     int32_t axes[8];
 
     (void)state;
@@ -46,6 +46,8 @@ static void test_sums(void **state)
     check_letters(POSENC_AXES_SECTIONS, text, 3, "THW", "TTTTTTTT");
     REFUSE(posenc_axis_map(axes, 8, POSENC_AXES_SECTIONS, nine, 3, error), ARGUMENT,
            "section|sums to 9|pairs (8)", axes);
+    REFUSE(posenc_axis_map(axes, 8, POSENC_AXES_SECTIONS, seven, 3, error), ARGUMENT,
+           "section|sums to 7|pairs (8)", axes);
     REFUSE(posenc_axis_map(axes, 8, POSENC_AXES_SECTIONS, negative, 3, error), ARGUMENT,
            "section[0] is -1|>= 0", axes);
 }

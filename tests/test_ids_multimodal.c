@@ -226,6 +226,8 @@ static void test_bad_arguments(void **state)
            "segments[1]|address space", out);
     REFUSE(posenc_ids_multimodal(&one, 1, INT64_C(1) << 31, out, 4, NULL, NULL, error),
            POSENC_ERROR_POSITION, "first is 2147483648", out);
+    REFUSE(posenc_ids_multimodal(&one, 1, -(INT64_C(1) << 31) - 1, out, 4, NULL, NULL, error),
+           POSENC_ERROR_POSITION, "first is -2147483649|-2^31", out);
     REFUSE(posenc_ids_multimodal(&one, 1, INT64_MIN, out, 4, NULL, NULL, error),
            POSENC_ERROR_POSITION, "first is -9223372036854775808", out);
     REFUSE(posenc_ids_multimodal(&one, 1, 0, out, 4, out + 11, NULL, error), POSENC_ERROR_OVERLAP,

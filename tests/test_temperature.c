@@ -100,6 +100,31 @@ static void test_positions(void **state)
     test_ok(posenc_query_temperature(0.1, 2, 0, &positions, &out, NULL), NULL);
 }
 
+/* The order of tokens, and what was asked before, change nothing. */
+static void test_no_memory(void **state)
+{
+    const int64_t ids[] = {9, 0, 90, 9, 0};
+    float scale[5], again[5], alone;
+    posenc_positions positions = ids_at(ids);
+    posenc_tensor out, one;
+
+    (void)state;
+    posenc_tensor_contiguous(&out, scale, POSENC_F32, 1, 5, 1, 1);
+    posenc_tensor_contiguous(&one, &alone, POSENC_F32, 1, 1, 1, 1);
+    test_ok(posenc_query_temperature(0.1, 8, 0, &positions, &out, NULL), NULL);
+    out.data = again;
+    test_ok(posenc_query_temperature(0.1, 8, 0, &positions, &out, NULL), NULL);
+    assert_memory_equal(again, scale, sizeof scale);
+    for (int t = 0; t < 5; t++) {
+        for (int repeat = 0; repeat < 2; repeat++) {
+            posenc_positions_start(&positions, ids[t]);
+            test_ok(posenc_query_temperature(0.1, 8, 0, &positions, &one, NULL), NULL);
+            assert_true(alone == scale[t]);
+        }
+    }
+    assert_true(scale[1] == 1 && scale[4] == 1 && scale[0] > 1 && scale[2] > scale[3]);
+}
+
 static void test_bad_numbers(void **state)
 {
     float scale[4];
@@ -158,7 +183,7 @@ static void test_bad_positions(void **state)
     p = ids_at(ids);
     p.axes = 3;
     p.axis_stride = 1;
-    REFUSE(posenc_query_temperature(0.1, 8, 0, &p, &out, error), ARGUMENT, "positions.axes is 3",
+    REFUSE(posenc_query_temperature(0.1, 8, 0, &p, &out, error), ARGUMENT, "positions.axes is 3|be 0 or 1",
            scale);
 }
 
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bad_numbers),
         cmocka_unit_test(test_bad_positions),
         cmocka_unit_test(test_bad_scale),
