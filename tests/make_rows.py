@@ -79,6 +79,9 @@ GGML = [  # name, rotary_dim, base, scaling, factor, L0, attention factor, divis
     ("divisors", 16, 500000.0, 0, 0.0, 0, 1.0, [1, 1, 1.5, 2, 3.25, 8, 8, 8]),
     ("yarn", 128, 1e6, 3, 4.0, 32768, 1.138629436111989, None),
     ("yarn-oss", 64, 150000.0, 3, 32.0, 4096, 1.3465735902799727, None),
+    # The range's lower end is 26.999998 in float32 and 27.0000002 in double.
+    ("yarn-edge", 64, 10000.0, 3, 4.0, 476793, 1.138629436111989, None),
+    ("yarn-empty", 32, 10000.0, 3, 2.0, 5, 1.0693147180559945, None),
 ]
 GGML_POSITIONS = [0, 1, -3, 100, 4095, 131071, 1048575]
 
@@ -137,5 +140,6 @@ def vllm():
                 show("%s sin.%d.%d" % (name, n, position), [s for c, s in pairs])
 
 
-print("# SPDX-License-Identifier: MIT")
-{"exact": exact, "ggml": ggml, "vllm": vllm}[sys.argv[1]]()
+if __name__ == "__main__":
+    print("# SPDX-License-Identifier: MIT")
+    {"exact": exact, "ggml": ggml, "vllm": vllm}[sys.argv[1]]()
