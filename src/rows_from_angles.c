@@ -92,6 +92,10 @@ int32_t posenc_rows_from_angles(const posenc_plan *plan, const posenc_tensor *an
     struct posenc_view in, out;
     if (!plan)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
+    if (plan->rows_by == POSENC_ROWS_XPOS)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "plan has xpos %d: its decay needs positions, not angles",
+                           (int64_t)plan->params.xpos);
     int32_t status = posenc_row_view_check(&in, angles, "angles", error);
     if (!status)
         status = posenc_row_view_check(&out, rows, "rows", error);

@@ -251,6 +251,8 @@ POSENC_API int32_t posenc_plan_fingerprint(const posenc_plan *plan, uint8_t *fin
  *
  * Real positions (F64 ids) keep the bound of EXACT; an integral one gives the bits of the integer.
  * F64 rows (EXACT plans and tables alone) are within 2^-53 x 2^ceil(log2 max(1, A)) of the truth.
+ * With a decay (xpos) A times the decay takes the place of A in both bounds; the decay's logarithm
+ * is cut at +-600, where F32 rows have long become infinite or 0.
  */
 POSENC_API int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *positions,
                                const posenc_tensor *rows, posenc_error *error);
@@ -258,8 +260,9 @@ POSENC_API int32_t posenc_rows(const posenc_plan *plan, const posenc_positions *
 /*
  * Rows from angles that the caller computed ("freqs" of some training frameworks): cosine and sine
  * of angles[b][t][0][i], F32 or F64, finite and < 2^76 in size, each times the plan's attention
- * factor, within the bound of EXACT rows. angles have shape [batch][tokens][1][r/2], rows
- * [batch][tokens][1][r] of F32 or F64; they share no memory.
+ * factor (that of length 1), within the bound of EXACT rows. angles have shape
+ * [batch][tokens][1][r/2], rows [batch][tokens][1][r] of F32 or F64; they share no memory. A plan
+ * with a decay (xpos) is refused.
  */
 POSENC_API int32_t posenc_rows_from_angles(const posenc_plan *plan, const posenc_tensor *angles,
                                            const posenc_tensor *rows, posenc_error *error);
