@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows from the caller's angles: within the bounds of rows from positions, every argument checked. */
+/* Rows from the caller's angles: within the bounds of other rows, every argument checked. */
 #include "support/random.h"
 #include "support/test.h"
 #include "support/truth.h"
@@ -19,8 +19,9 @@ static void make_angles(uint32_t seed)
     struct test_random random = {seed};
 
     for (int i = 0; i < COUNT; i++) {
-        double mantissa = (double)(int32_t)test_bits(&random) + (double)test_bits(&random) * 0x1p-32;
+        double mantissa = (double)(int32_t)test_bits(&random);
 
+        mantissa += (double)test_bits(&random) * 0x1p-32;
         angles[i] = i < 16 ? special[i] : ldexp(mantissa, (int)test_below(&random, 60) - 60);
         angles_f32[i] = (float)angles[i];
     }
@@ -124,7 +125,8 @@ static void refuse(const struct call *call, int32_t expected, const char *words)
 
 static void test_refusals(void **state)
 {
-    static const double wrong[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0x1p76, -1e300};
+    static const double wrong[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0x1p76,
+                                   -1e300};
     posenc_plan *plan = plan_of(1);
     struct call call = fresh(plan);
     posenc_error error = {0, ""};
