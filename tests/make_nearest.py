@@ -28,7 +28,8 @@ print("# SPDX-License-Identifier: MIT\n# ALiBi slopes and query temperatures, ne
       "float: ../make_nearest.py.")
 for heads, bias in ((1, 8.0), (2, 8.0), (3, 8.0), (4, 8.0), (6, 8.0), (7, 8.0), (8, 8.0), (12, 8.0),
                     (16, 8.0), (20, 8.0), (32, 8.0), (40, 8.0), (71, 8.0), (112, 8.0), (6, 16.0),
-                    (12, 6.5), (24, 0.1), (20, 64.0), (20, 63.7), (5, 1e-17), (9, 5e-324), (300, 8.0)):
+                    (12, 6.5), (24, 0.1), (20, 64.0), (20, 63.7), (5, 1e-17), (9, 5e-324),
+                    (300, 8.0)):
     name = "slopes/%d-%r" % (heads, bias)
     print(name, "heads", heads, repr(bias))
     print(name, "slopes", *(nearest(mpmath.power(2, e), 53) for e in slopes(heads, bias)))

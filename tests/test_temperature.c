@@ -183,8 +183,8 @@ static void test_bad_positions(void **state)
     p = ids_at(ids);
     p.axes = 3;
     p.axis_stride = 1;
-    REFUSE(posenc_query_temperature(0.1, 8, 0, &p, &out, error), ARGUMENT, "positions.axes is 3|be 0 or 1",
-           scale);
+    REFUSE(posenc_query_temperature(0.1, 8, 0, &p, &out, error), ARGUMENT,
+           "positions.axes is 3|be 0 or 1", scale);
 }
 
 static void test_bad_scale(void **state)
