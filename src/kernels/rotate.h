@@ -228,18 +228,85 @@ static POSENC_INLINE void convert_channels(const char *src, char *dst, size_t co
         posenc_store(dst, at, to, posenc_load(src, at, from));
 }
 
+#if POSENC_LANES >= 16
+/*
+ * One token whose row is a single chunk of at least 16 pairs, as decoding mostly has it. It needs
+ * so few registers that none is saved and restored, which would go through memory at the very time
+ * when stores of the last heads are still under way: 2 % of a call on 40 heads x 128, and 15 %
+ * where the adjacent layout would take a row in several chunks (widths 96 and 112).
+ */
+static POSENC_INLINE int is_short(const struct posenc_rotate_job *job)
+{
+    return job->tokens == 1 && job->pairs - 16 <= 48 && job->pairs % 8 == 0;
+}
+
+static POSENC_INLINE void rotate_short(const struct posenc_rotate_job *job, int layout, int from,
+                                       int to)
+{
+    const struct posenc_rotate_side *side = job->side;
+    const int sides = job->sides;
+    const float *cos = job->cos, *sin = job->sin;
+#define SPLIT(vectors, half)                                                                       \
+    split_chunk_16(side, sides, vectors, half, from, to, 0, job->partner, 0, cos, sin)
+#define ADJACENT(vectors) adjacent_chunk_16(side, sides, vectors, from, to, 0, 0, cos, sin)
+    if (layout == POSENC_SPLIT_HALF)
+        switch (job->pairs / 8) {
+        case 8: SPLIT(4, 0); break;
+        case 7: SPLIT(3, 1); break;
+        case 6: SPLIT(3, 0); break;
+        case 5: SPLIT(2, 1); break;
+        case 4: SPLIT(2, 0); break;
+        case 3: SPLIT(1, 1); break;
+        case 2: SPLIT(1, 0); break;
+        default: break;
+        }
+    else
+        switch (job->pairs / 8) {
+        case 8: ADJACENT(8); break;
+        case 7: ADJACENT(7); break;
+        case 6: ADJACENT(6); break;
+        case 5: ADJACENT(5); break;
+        case 4: ADJACENT(4); break;
+        case 3: ADJACENT(3); break;
+        case 2: ADJACENT(2); break;
+        default: break;
+        }
+#undef SPLIT
+#undef ADJACENT
+}
+#else
+static POSENC_INLINE int is_short(const struct posenc_rotate_job *job)
+{
+    (void)job;
+    return 0;
+}
+
+static POSENC_INLINE void rotate_short(const struct posenc_rotate_job *job, int layout, int from,
+                                       int to)
+{
+    (void)job, (void)layout, (void)from, (void)to;
+}
+#endif
+
 #define ROTATE(layout, from, to)                                                               \
     static __attribute__((noinline)) void rotate_ahead_##layout##_##from##_##to(               \
         struct posenc_rotate_job *job)                                                         \
     {                                                                                          \
         rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, POSENC_AHEAD);         \
     }                                                                                          \
+    static __attribute__((noinline)) void rotate_near_##layout##_##from##_##to(                \
+        struct posenc_rotate_job *job)                                                         \
+    {                                                                                          \
+        rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 0);                    \
+    }                                                                                          \
     static void rotate_##layout##_##from##_##to(struct posenc_rotate_job *job)                 \
     {                                                                                          \
         if (job->ahead)                                                                        \
             rotate_ahead_##layout##_##from##_##to(job);                                        \
+        else if (is_short(job))                                                                \
+            rotate_short(job, POSENC_##layout, POSENC_##from, POSENC_##to);                    \
         else                                                                                   \
-            rotate_tokens(job, POSENC_##layout, POSENC_##from, POSENC_##to, 0);                \
+            rotate_near_##layout##_##from##_##to(job);                                         \
     }
 #define CONVERT(from, to)                                                                      \
     static void convert_##from##_##to(const void *src, void *dst, size_t count)                \

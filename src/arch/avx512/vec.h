@@ -27,6 +27,19 @@ static inline f32x16 fnma_16(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fnmad
 static inline f32x16 load_f32_16(const float *p) { return _mm512_loadu_ps(p); }
 static inline void store_f32_16(float *p, f32x16 v) { _mm512_storeu_ps(p, v); }
 
+/* Where an address is 32 bytes off a cache line, a vector costs more than its two halves. */
+static inline f32x16 load_f32_halves_16(const float *p)
+{
+    __m512 lower = _mm512_castps256_ps512(_mm256_loadu_ps(p));
+    return _mm512_insertf32x8(lower, _mm256_loadu_ps(p + 8), 1);
+}
+
+static inline void store_f32_halves_16(float *p, f32x16 v)
+{
+    _mm256_storeu_ps(p, _mm512_castps512_ps256(v));
+    _mm256_storeu_ps(p + 8, _mm512_extractf32x8_ps(v, 1));
+}
+
 static inline f32x16 load_f16_16(const uint16_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
