@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One call of everything on the default ISA: prints its name and a hash of all bits it made. */
+/* One call of everything on the default ISA: prints its name, a hash of all bits that the usual calls
+ * made, and one of what the rarer kinds of rows, positions and tensors made. */
 #include <posenc/posenc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,14 +99,115 @@ static void attend(void)
     add_to_hash(out, sizeof out, sizeof *out);
 }
 
+/* The plans of `more`, each of one kind that the plan above is not. */
+enum { PLAIN, AXES, FACTORS, DYNAMIC, LONGROPE, XPOS, VLLM, GGML, KINDS };
+
+static posenc_plan *plan_of_kind(int kind)
+{
+    static int32_t axis_of_pair[WINDOW / 2];
+    static const double factors[3] = {1.0, 3.0, 8.0};
+    static double longer[WINDOW / 2], shorter[WINDOW / 2];
+    static const int32_t scalings[KINDS] = {[FACTORS] = POSENC_SCALING_LINEAR,
+                                            [DYNAMIC] = POSENC_SCALING_DYNAMIC_NTK,
+                                            [LONGROPE] = POSENC_SCALING_LONGROPE,
+                                            [VLLM] = POSENC_SCALING_LINEAR,
+                                            [GGML] = POSENC_SCALING_YARN};
+    posenc_rope_params params;
+    posenc_plan *plan = NULL;
+    posenc_rope_params_init(&params);
+    params.layout = POSENC_ADJACENT;
+    params.head_dim = WIDTH;
+    params.rotary_dim = WINDOW;
+    params.scaling = scalings[kind];
+    params.factor = 4.0;
+    params.original_max_position = 2048.0;
+    for (int i = 0; i < WINDOW / 2; i++) {
+        axis_of_pair[i] = i % 3;
+        shorter[i] = 1.0 + 0.015625 * i;
+        longer[i] = 1.5 + 0.5 * i;
+    }
+    params.axes = kind == AXES ? 3 : 0;
+    params.axis_of_pair = kind == AXES ? axis_of_pair : NULL;
+    params.factors = kind == FACTORS ? factors : NULL;
+    params.num_factors = kind == FACTORS ? 3 : 0;
+    params.short_factors = kind == LONGROPE ? shorter : NULL;
+    params.long_factors = kind == LONGROPE ? longer : NULL;
+    params.xpos = kind == XPOS ? POSENC_XPOS_KEYS : POSENC_XPOS_NONE;
+    params.recipe = kind == VLLM ? POSENC_RECIPE_VLLM
+                    : kind == GGML ? POSENC_RECIPE_GGML : POSENC_RECIPE_EXACT;
+    must(posenc_plan_create(&plan, &params, &error));
+    return plan;
+}
+
+/* Five tokens on three axes; recipes take the integers. */
+static void fill_positions(posenc_positions *positions, int kind)
+{
+    static const double real[3][TOKENS] = {{0.0, 7.25, 100000.0, -3.0, 2147483647.5},
+                                           {1.0, 8.0, 0.1, -1e-9, 131071.0},
+                                           {2.0, 9.5, 17.0, -70000.75, 5.0}};
+    static const int64_t whole[3][TOKENS] = {{0, 7, 100000, 4, 2147483647},
+                                             {1, 8, 3, 6, 131071},
+                                             {2, 9, 17, 70000, 5}};
+    static const int32_t sets[TOKENS] = {0, 2, 2, 1, 0};
+    memset(positions, 0, sizeof *positions);
+    positions->struct_size = sizeof *positions;
+    positions->kind = POSENC_POSITIONS_IDS;
+    positions->dtype = kind < VLLM ? POSENC_F64 : POSENC_I64;
+    positions->ids = kind < VLLM ? (const void *)real : (const void *)whole;
+    positions->stride[1] = 1;
+    positions->axes = kind == AXES ? 3 : 0;
+    positions->axis_stride = TOKENS;
+    positions->length = 100000;
+    positions->sets = kind == FACTORS ? sets : NULL;
+    positions->set_stride[1] = 1;
+}
+
+static void more(int kind)
+{
+    static float rows[TOKENS * WINDOW];
+    static double wide_rows[TOKENS * WINDOW], tensor[VALUES];
+    posenc_plan *plan = plan_of_kind(kind);
+    posenc_positions positions;
+    posenc_tensor row_view, wide_view, q, angles;
+    fill_positions(&positions, kind);
+    posenc_tensor_contiguous(&row_view, rows, POSENC_F32, 1, TOKENS, 1, WINDOW);
+    posenc_tensor_contiguous(&wide_view, wide_rows, POSENC_F64, 1, TOKENS, 1, WINDOW);
+    must(posenc_rows(plan, &positions, &row_view, &error));
+    add_to_hash(rows, sizeof rows, sizeof *rows);
+    if (kind < VLLM) {
+        for (int i = 0; i < VALUES; i++) {
+            tensor[i] = (double)(i % 13 - 6) / 3.0;
+        }
+        posenc_tensor_contiguous(&q, tensor, POSENC_F64, 1, TOKENS, HEADS, WIDTH);
+        must(posenc_rows(plan, &positions, &wide_view, &error));
+        must(posenc_rope(plan, POSENC_TRANSPOSE, &positions, &q, NULL, NULL, NULL, &error));
+        add_to_hash(wide_rows, sizeof wide_rows, sizeof *wide_rows);
+        add_to_hash(tensor, sizeof tensor, sizeof *tensor);
+    }
+    if (kind == PLAIN) {
+        posenc_tensor_contiguous(&angles, tensor, POSENC_F64, 1, TOKENS, 1, WINDOW / 2);
+        must(posenc_rows_from_angles(plan, &angles, &row_view, &error));
+        must(posenc_rows_from_angles(plan, &angles, &wide_view, &error));
+        add_to_hash(rows, sizeof rows, sizeof *rows);
+        add_to_hash(wide_rows, sizeof wide_rows, sizeof *wide_rows);
+    }
+    posenc_plan_free(plan);
+}
+
 int main(void)
 {
+    const uint64_t start = hash;
     for (int32_t layout = POSENC_ADJACENT; layout <= POSENC_SPLIT_HALF; layout++) {
         for (int32_t dtype = POSENC_F32; dtype <= POSENC_BF16; dtype++) {
             rotate(layout, dtype);
         }
     }
     attend();
-    printf("%s\n%016llx\n", posenc_isa_name(posenc_isa_default()), (unsigned long long)hash);
+    printf("%s\n%016llx ", posenc_isa_name(posenc_isa_default()), (unsigned long long)hash);
+    hash = start;
+    for (int kind = PLAIN; kind < KINDS; kind++) {
+        more(kind);
+    }
+    printf("%016llx\n", (unsigned long long)hash);
     return 0;
 }
