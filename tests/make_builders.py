@@ -150,6 +150,26 @@ def store_axes():
         put(name, "axis_of_pair", axes)
 
 
+def store_rotations():
+    """Queries that text models rotated by the ids of a prompt with a video and an image."""
+    from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as ernie
+    from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2
+    from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3
+    ids = rope_index(qwen2.Qwen2VLModel, PROMPTS["video"], 1, None)[0]
+    q = heads(ids.shape[2], 16)
+    for name, module, kind, section, pattern, layout in (
+            ("rotated-qwen2-vl", qwen2, qwen2.Qwen2VLRotaryEmbedding, [2, 3, 3], 1, 2),
+            ("rotated-qwen3-vl", qwen3, qwen3.Qwen3VLTextRotaryEmbedding, [4, 2, 2], 2, 2),
+            ("rotated-ernie-4.5-vl", ernie, ernie.Ernie4_5_VLMoeTextRotaryEmbedding, [3, 3, 2],
+             4, 1)):
+        rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": section}
+        rotary = kind(Space(rope_parameters=rope, head_dim=16, max_position_embeddings=1024))
+        rotated = module.apply_rotary_pos_emb(q[None, None], q[None, None], *rotary(q, ids))[0]
+        put(name, "mrope", [pattern, layout, *section])
+        put(name, "q", q.flatten().tolist())
+        put(name, "rotated", rotated.flatten().tolist())
+
+
 # ------------------------------------------------------------------------------------------------
 def exact(form, width, base):
     """The frequencies of a form, pairs in order, as the doubles nearest to the formula."""
@@ -343,6 +363,7 @@ def store_dual_chunk(path):
 store_prompts()
 if MAJOR >= 5:
     store_axes()
+    store_rotations()
     for width, grid in ((16, (3, 4)), (72, (2, 3))):
         for store in (store_qwen, store_pixtral, store_gemma4, store_dinov3, store_pixel):
             store(width, grid)
