@@ -45,9 +45,14 @@ int32_t posenc_contract_settle(struct posenc_contract *contract, posenc_error *e
         posenc_rope_params params = set->params;
         posenc_plan *plan = NULL;
         params.isa = POSENC_ISA_SCALAR;
-        int32_t status = posenc_plan_create(&plan, &params, error);
+        posenc_error why;
+        int32_t status = posenc_plan_create(&plan, &params, &why);
         if (status == POSENC_ERROR_MEMORY)
-            return status;
+            return posenc_fail(error, status, "%s", why.text);
+        /* What is read can be used: numbers that a plan refuses are the model's. */
+        if (status == POSENC_ERROR_ARGUMENT)
+            return posenc_fail(error, POSENC_ERROR_MODEL, "frequency set %s: %s", set->id,
+                               why.text);
         set->attention_factor =
             status ? params.attention_factor : posenc_plan_attention_factor(plan);
         if (status || posenc_plan_fingerprint(plan, set->fingerprint, NULL))

@@ -50,7 +50,7 @@ static int read_softmax(struct posenc_gguf_reader *from, posenc_contract_facts *
     if (from->arch->softmax == POSENC_GGUF_SOFTMAX_GEMMA) {
         return gemma_scale(from, facts);
     }
-    facts->softmax_rule = "not scaled";
+    facts->softmax_rule = "no scaling of q.k";
     facts->softmax_scale = 1.0;
     if (from->arch->softmax == POSENC_GGUF_SOFTMAX_ONE) {
         return 0;
@@ -118,6 +118,9 @@ static int read_query(struct posenc_gguf_reader *from, posenc_contract_facts *fa
 int posenc_gguf_scales(struct posenc_gguf_reader *from)
 {
     posenc_contract_facts *facts = &from->reader->contract->facts;
+    if (facts->num_heads < 0) {
+        return 0;
+    }
     return read_softmax(from, facts) < 0 || read_cap(from, facts) < 0 ? -1
                                                                      : read_query(from, facts);
 }

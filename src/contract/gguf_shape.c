@@ -49,11 +49,25 @@ static int count_heads(struct posenc_gguf_reader *from, int64_t *counts, const c
     return found;
 }
 
+/* A model without any attention has no heads. */
+static void no_heads(struct posenc_gguf_reader *from)
+{
+    posenc_contract_facts *facts = &from->reader->contract->facts;
+    facts->num_heads = facts->num_kv_heads = facts->head_dim = -1;
+    for (int64_t i = 0; i < from->layers; i++) {
+        from->reader->contract->layers[i].set = POSENC_LAYER_NO_ATTENTION;
+    }
+}
+
 static int read_heads(struct posenc_gguf_reader *from, int64_t *counts)
 {
     posenc_contract_facts *facts = &from->reader->contract->facts;
     struct posenc_layer *layers = from->reader->contract->layers;
     int found = count_heads(from, counts, "attention.head_count", &facts->num_heads);
+    if (found >= 0 && facts->num_heads == 0 && from->arch->scheme == POSENC_SCHEME_NONE) {
+        no_heads(from);
+        return 0;
+    }
     if (found == 0) {
         return posenc_gguf_refuse_missing(from, "attention.head_count", "every model needs it");
     }
@@ -146,8 +160,13 @@ int posenc_gguf_shape(struct posenc_gguf_reader *from)
     }
     int answer = read_heads(from, counts);
     free(counts);
-    if (answer < 0 || head_width(from, facts->num_heads, &facts->head_dim) < 0 ||
-        read_limits(from) < 0) {
+    if (answer < 0 || read_limits(from) < 0) {
+        return -1;
+    }
+    if (facts->num_heads < 0) {
+        return 0;
+    }
+    if (head_width(from, facts->num_heads, &facts->head_dim) < 0) {
         return -1;
     }
     common->num_heads = (int32_t)facts->num_heads;

@@ -30,8 +30,8 @@ static int convert(struct posenc_gguf_reader *from, const char *name, const uint
 {
     for (int64_t i = 0; i < count; i++) {
         values[i] = value_at(&from->gguf, data, i, half);
-        if (!(values[i] > 0.0) || isinf(values[i])) {
-            return refuse(from, name, "value %d must be > 0 and finite", i);
+        if (!(values[i] >= 0x1p-64) || isinf(values[i])) {
+            return refuse(from, name, "value %d must be >= 2^-64 and finite", i);
         }
     }
     return 1;
