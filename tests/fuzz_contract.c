@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the reader: any text is refused with a one-line reason or becomes a contract whose every
- * answer is consistent and whose every frequency set makes a plan. Built only on request:
+ * Fuzzes the reader of all kinds of files: any bytes are refused with a one-line reason or become a
+ * contract whose every answer is consistent and whose every frequency set makes a plan. Built only
+ * on request:
  *
  *     cmake -B build/fuzz -DCMAKE_C_COMPILER=clang -DPOSENC_BUILD_FUZZERS=ON
  *           -DPOSENC_SANITIZE=address,undefined,fuzzer-no-link
  *     cmake --build build/fuzz --target fuzz_contract
  *     build/fuzz/bin/fuzz_contract -dict=tests/data/contract.dict CORPUS tests/data/configs
+ *           tests/data/gguf tests/data/params tests/data/genai
  */
 #include <posenc/contract.h>
 #include <stdint.h>

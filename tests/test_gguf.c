@@ -194,8 +194,9 @@ static void test_tensor_refusals(void **state)
     gguf_refused(with_tensor(64, 0, 32, 1.0f), POSENC_ERROR_MODEL, "beyond the end");
     gguf_refused(with_tensor(64, 0, 8, 1.0f), POSENC_ERROR_FORMAT, "no multiple");
     gguf_refused(with_tensor(64, 0, UINT64_C(1) << 62, 1.0f), POSENC_ERROR_MODEL, "beyond the end");
-    gguf_refused(with_tensor(64, 0, 0, 0.0f), POSENC_ERROR_MODEL, "value 63 must be > 0");
-    gguf_refused(with_tensor(64, 0, 0, NAN), POSENC_ERROR_MODEL, "value 63 must be > 0");
+    gguf_refused(with_tensor(64, 0, 0, 0.0f), POSENC_ERROR_MODEL, "value 63 must be >= 2^-64");
+    gguf_refused(with_tensor(64, 0, 0, 0x1p-65f), POSENC_ERROR_MODEL, "value 63 must be >= 2^-64");
+    gguf_refused(with_tensor(64, 0, 0, NAN), POSENC_ERROR_MODEL, "value 63 must be >= 2^-64");
     gguf_refused(with_tensor(64, 0, 0, INFINITY), POSENC_ERROR_MODEL, "and finite");
     struct gguf_text *text = gguf_llama();
     gguf_tensor(text, "rope_factors_long.weight", 64, 0, 0);
@@ -279,6 +280,22 @@ static void test_layers(void **state)
     gguf_refused(text, POSENC_ERROR_MODEL, "must be an integer");
 }
 
+static void test_no_attention(void **state)
+{
+    (void)state;
+    struct gguf_text *text = gguf_new(0, 3);
+    gguf_word(text, "general.architecture", "mamba");
+    gguf_u32(text, "mamba.block_count", 3);
+    gguf_u32(text, "mamba.attention.head_count", 0);
+    posenc_contract *contract = gguf_contract(text);
+    assert_int_equal(contract_facts(contract).scheme, POSENC_SCHEME_NONE);
+    assert_int_equal(contract_facts(contract).num_heads, -1);
+    assert_int_equal(contract_facts(contract).num_sets, 0);
+    assert_int_equal(posenc_contract_layer_set(contract, 2), POSENC_LAYER_NO_ATTENTION);
+    assert_string_equal(posenc_contract_layer_type(contract, 2), "linear");
+    posenc_contract_free(contract);
+}
+
 /* Sliding layers of an architecture whose keys tell how they differ. */
 static void test_sliding(void **state)
 {
@@ -307,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_yarn),            cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_tensor_refusals), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_layers),          cmocka_unit_test(test_sliding),
+        cmocka_unit_test(test_no_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

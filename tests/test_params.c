@@ -3,6 +3,7 @@
 #include "contract_text.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* Shapes of Llama 3.1 8B, Llama 2 7B, Mistral 7B, Ministral 3 and Mistral Large 3. */
 #define META3                                                                                      \
@@ -153,6 +154,46 @@ static void test_same_as_config(void **state)
     posenc_contract_free(b);
 }
 
+/* Stored files beside the config.json of the same models. */
+static void test_files(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *keys[3];
+    } models[] = {
+        {"llama-2-7b", {"rope[main].layout"}},
+        {"llama-3.1-8b", {"rope[main].layout"}},
+        {"llama4-scout", {NULL}},
+        {"mistral-7b-v0.1", {"rope[main].layout"}},
+        {"ministral3-3b", {"rope[main].layout"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        char path[1024];
+        posenc_contract *both[2] = {NULL, NULL};
+        posenc_contract_difference found[4];
+        size_t count, wanted = 0;
+        for (int n = 0; n < 2; n++) {
+            snprintf(path, sizeof path, "%s/%s/%s.json", POSENC_TEST_DATA,
+                     n ? "params" : "configs", models[i].name);
+            assert_int_equal(posenc_contract_open(&both[n], path, NULL), POSENC_OK);
+        }
+        assert_string_equal(contract_facts(both[1]).source, "params.json");
+        assert_int_equal(posenc_contract_compare(both[0], both[1], found, 4, &count, NULL),
+                         POSENC_OK);
+        for (; wanted < count && wanted < 3 && models[i].keys[wanted]; wanted++) {
+            assert_string_equal(found[wanted].key, models[i].keys[wanted]);
+        }
+        if (count != wanted || models[i].keys[wanted]) {
+            print_error("%s: %s: %s, not %s\n", models[i].name, found[wanted].key,
+                        found[wanted].b, found[wanted].a);
+            fail();
+        }
+        posenc_contract_free(both[0]);
+        posenc_contract_free(both[1]);
+    }
+}
+
 static void test_refusals(void **state)
 {
     static const char *const pairs[][2] = {
@@ -191,7 +232,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meta),    cmocka_unit_test(test_llama4),
         cmocka_unit_test(test_mistral), cmocka_unit_test(test_yarn),
-        cmocka_unit_test(test_same_as_config), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_same_as_config), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
