@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One call of everything on the default ISA: prints its name, a hash of all bits that the usual calls
- * made, and one of what the rarer kinds of rows, positions and tensors made. */
+/* One call of everything on the default ISA: prints its name, a hash of all bits that the usual
+ * calls made, and one of what the rarer kinds of rows, positions and tensors made. */
 #include <posenc/posenc.h>
 #include <stdio.h>
 #include <stdlib.h>
