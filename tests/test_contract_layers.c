@@ -234,6 +234,36 @@ static void test_query_scale_off(void **state)
     (void)state;
 }
 
+/* Rules that single classes have. */
+static void test_classes(void **state)
+{
+    assert_sets(LAYERS("exaone4", "5", ""), "mmmNm");
+    assert_sets(LAYERS("exaone4", "5", ", \"sliding_window\": null"), "mmmmm");
+    assert_kinds(LAYERS("exaone4", "5", ", \"sliding_window\": null"), "fffff");
+    assert_sets(LAYERS("afmoe", "5", ", \"global_attn_every_n_layers\": 2"), "mNmNm");
+    assert_sets(LAYERS("lfm2", "4", ", \"full_attn_idxs\": [0, 2]"), "m-m-");
+    assert_sets(LAYERS("lfm2", "2", ", \"layer_types\": [\"conv\", \"full_attention\"]"), "-m");
+    assert_sets(LAYERS("nemotron_h", "3", ", \"layers_block_type\": [\"mamba\", \"attention\","
+                       " \"moe\"]"), "-N-");
+    assert_sets(LAYERS("bamba", "4", ", \"attn_layer_indices\": [3]"), "---m");
+    assert_sets(LAYERS("minimax", "4", ""), "m-m-");
+    assert_kinds(LAYERS("cwm", "5", ""), "fsssf");
+    assert_kinds(LAYERS("dots1", "3", ", \"max_window_layers\": 1"), "fss");
+    assert_kinds(LAYERS("dots1", "3", ", \"max_window_layers\": 1, \"sliding_window\": null"),
+                 "fff");
+    assert_kinds(LAYERS("gemma3n_text", "5", ""), "ssssf");
+    assert_sets(LAYERS("olmo3", "4", ""), "lllg");
+    assert_sets(LAYERS("smallthinker", "5", ", \"sliding_window_layout\": [0, 1, 1, 1, 0]"),
+                "NmmmN");
+    assert_sets(LAYERS("smallthinker", "2", ", \"sliding_window_layout\": [0, 1],"
+                       " \"rope_layout\": [1, 0]"), "mN");
+    assert_kinds(LAYERS("qwen2_vl", "82", ", \"use_sliding_window\": true, \"rope_scaling\":"
+                        " {\"mrope_section\": [64, 32, 32]}"),
+                 "ffffffffffffffffffffffffffffffffffffffff"
+                 "ffffffffffffffffffffffffffffffffffffffffss");
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,7 +271,7 @@ int main(void)
         cmocka_unit_test(test_two_bases),   cmocka_unit_test(test_unused_block),
         cmocka_unit_test(test_windows),     cmocka_unit_test(test_kv_heads),
         cmocka_unit_test(test_class_block), cmocka_unit_test(test_query_scale_off),
-        cmocka_unit_test(test_shared_block),
+        cmocka_unit_test(test_shared_block), cmocka_unit_test(test_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

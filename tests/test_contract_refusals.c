@@ -279,6 +279,11 @@ static const struct refusal others[] = {
      {"attn_logit_softcapping is -50", "> 0"}},
     {"{\"model_type\": \"lfm2\", " SHAPE "}", {"full_attn_idxs is missing"}},
     {"{\"model_type\": \"lfm2\", " SHAPE ", \"full_attn_idxs\": [2]}", {"full_attn_idxs[0]"}},
+    {"{\"model_type\": \"nemotron_h\", " SHAPE "}", {"hybrid_override_pattern is missing"}},
+    {"{\"model_type\": \"nemotron_h\", " SHAPE ", \"hybrid_override_pattern\": \"M\"}",
+     {"hybrid_override_pattern is \"M\"", "1 letters", "2 layers"}},
+    {"{\"model_type\": \"nemotron_h\", " SHAPE ", \"hybrid_override_pattern\": \"MX\"}",
+     {"hybrid_override_pattern is \"MX\"", "letters must be"}},
     {"{\"model_type\": \"gemma4_text\", " SHAPE ", \"num_key_value_heads\": 4,"
      " \"num_global_key_value_heads\": 5}",
      {"num_global_key_value_heads is 5", "divide"}},

@@ -294,6 +294,7 @@ static void test_every_family(void **state)
                  " \"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64, \"head_dim\": %d,"
                  " \"hybrid_layer_pattern\": [0, 1], \"sliding_window_layout\": [0, 1],"
                  " \"attn_layer_indices\": [1], \"full_attn_idxs\": [1],"
+                 " \"hybrid_override_pattern\": \"M*\","
                  " \"attn_config\": {\"alibi\": true}, \"relative_attention\": true,"
                  " \"position_embedding_type\": \"%s\","
                  " \"max_position_embeddings\": 4096}",
@@ -313,13 +314,34 @@ static void test_every_family(void **state)
     (void)state;
 }
 
+/* docs/models.md has a row for each model type. */
+static void test_documented(void **state)
+{
+    static char text[65536];
+    const struct posenc_family *family;
+    FILE *file = fopen(POSENC_TEST_DATA "/../../docs/models.md", "r");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_in_range(size, 1000, sizeof text - 2);
+    for (int32_t i = 0; (family = posenc_family_at(i)) != NULL; i++) {
+        char row[64];
+        snprintf(row, sizeof row, "\n| %s |", family->model_type);
+        if (!strstr(text, row)) {
+            print_error("%s is not in docs/models.md\n", family->model_type);
+            fail();
+        }
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_base),           cmocka_unit_test(test_kind),
         cmocka_unit_test(test_width),          cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_original_length), cmocka_unit_test(test_yarn_factors),
-        cmocka_unit_test(test_every_family),
+        cmocka_unit_test(test_every_family), cmocka_unit_test(test_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

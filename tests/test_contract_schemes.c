@@ -118,6 +118,26 @@ static void test_two_halves(void **state)
     (void)state;
 }
 
+/* Both at once; a hybrid names its attention layers by letters. */
+static void test_both(void **state)
+{
+    posenc_contract *contract = contract_of(MODEL("mpnet") "}");
+    posenc_contract_t5 t5 = {.struct_size = sizeof t5};
+    posenc_contract_learned learned = {.struct_size = sizeof learned};
+    assert_int_equal(contract_facts(contract).scheme, POSENC_SCHEME_LEARNED);
+    assert_int_equal(posenc_contract_get_t5(contract, &t5, NULL), POSENC_OK);
+    assert_int_equal(posenc_contract_get_learned(contract, &learned, NULL), POSENC_OK);
+    assert_true(t5.encoder && !t5.decoder);
+    assert_int_equal(learned.position_offset, 2);
+    posenc_contract_free(contract);
+    contract = contract_of(MODEL("nemotron_h") ", \"hybrid_override_pattern\": \"M*\"}");
+    assert_int_equal(contract_facts(contract).scheme, POSENC_SCHEME_NONE);
+    assert_int_equal(posenc_contract_layer_set(contract, 0), POSENC_LAYER_NO_ATTENTION);
+    assert_int_equal(posenc_contract_layer_set(contract, 1), POSENC_LAYER_NOT_ROTATED);
+    posenc_contract_free(contract);
+    (void)state;
+}
+
 static void test_relative(void **state)
 {
     posenc_contract *contract =
@@ -191,7 +211,7 @@ int main(void)
         cmocka_unit_test(test_choice),     cmocka_unit_test(test_recurrent),
         cmocka_unit_test(test_tables),     cmocka_unit_test(test_two_halves),
         cmocka_unit_test(test_relative),   cmocka_unit_test(test_softcap),
-        cmocka_unit_test(test_getters),
+        cmocka_unit_test(test_getters),    cmocka_unit_test(test_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

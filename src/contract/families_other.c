@@ -42,8 +42,11 @@ static const struct posenc_family rows[] = {
     {"mamba2", RECURRENT},
     {"marian", SINUSOIDAL, .kind = "halves_vaswani", .divisor = "half"},
     {"mbart", LEARNED, .offset = 2, .extra = 2},
+    {"mpnet", LEARNED, .flags = POSENC_FAMILY_PADDED | POSENC_FAMILY_BUCKETS},
     {"mpt", ALIBI, .bias = "slope*(key_position - (key_length-1))"},
     {"mt5", T5},
+    {"nemotron_h", .scheme = POSENC_FAMILY_NONE, .kv_rule = POSENC_KV_FIXED, .kv_heads = 8,
+     .head_dim = 128, .letters_key = "hybrid_override_pattern"},
     {"openai-gpt", LEARNED},
     {"opt", LEARNED, .offset = 2, .extra = 2},
     {"pegasus", SINUSOIDAL, .kind = "halves_vaswani", .divisor = "half"},
@@ -54,7 +57,7 @@ static const struct posenc_family rows[] = {
      .flags = POSENC_FAMILY_PER_LAYER},
     {"whisper", FAIRSEQ, .position_key = "max_source_positions",
      .flags = POSENC_FAMILY_DECODER_TABLE},
-    {"xglm", FAIRSEQ, .flags = POSENC_FAMILY_PADDED},
+    {"xglm", FAIRSEQ, .offset = 2},
     {"xlm-roberta", PADDED},
 };
 

@@ -60,7 +60,8 @@ enum { /* flags */
     POSENC_FAMILY_ROPE_BY_TYPE = 262144,  /* position_embedding_type "rope", else none */
     POSENC_FAMILY_BY_WIDTH = 524288,      /* Baichuan: rope if hidden_size is 4096, else alibi */
     POSENC_FAMILY_FREE_OF_WINDOW = 1048576, /* a window of null: all layers full and rotated */
-    POSENC_FAMILY_NOPE_FIRST = 2097152      /* of the layers without rotation, 0 is the first */
+    POSENC_FAMILY_NOPE_FIRST = 2097152,     /* of the layers without rotation, 0 is the first */
+    POSENC_FAMILY_BUCKETS = 4194304         /* a learned table and T5's buckets, both sides */
 };
 
 /* Zero means: no such rule, or the common default (base 10000, partial 1). */
@@ -74,6 +75,7 @@ struct posenc_family {
     const char *period_key; /* layer i is full where (i + phase) % period == 0 */
     const char *pattern_key; /* list: 0 full, 1 sliding */
     const char *index_key;   /* list: indices of layers with attention, the others have none */
+    const char *letters_key; /* string, a letter a layer: * is attention */
     const char *nope_key;    /* list like no_rope_layers, under another name */
     const char *position_key; /* declared limit, before the common spellings */
     const char *offset_key;   /* layer i is full where i % period == this */

@@ -44,7 +44,8 @@ static const struct kind_alias {
     {"minimax_m3_sparse", POSENC_LAYER_FULL}, {"hybrid", POSENC_LAYER_FULL},
     {"hybrid_sliding", POSENC_LAYER_SLIDING}, {"mamba", POSENC_LAYER_LINEAR},
     {"mamba2", POSENC_LAYER_LINEAR},          {"conv", POSENC_LAYER_LINEAR},
-    {"recurrent", POSENC_LAYER_LINEAR},
+    {"recurrent", POSENC_LAYER_LINEAR},       {"moe", POSENC_LAYER_LINEAR},
+    {"mlp", POSENC_LAYER_LINEAR},
 };
 
 /* POSENC_LAYER_KINDS for none. */
@@ -63,17 +64,17 @@ static enum posenc_layer_kind kind_of(const char *name)
     return name ? kind : POSENC_LAYER_KINDS;
 }
 
-static int kinds_by_name(struct posenc_reader *reader, const json_t *list)
+static int kinds_by_name(struct posenc_reader *reader, const char *key, const json_t *list)
 {
     size_t i;
     json_t *entry;
-    if (check_length(reader, "layer_types", list) < 0) {
+    if (check_length(reader, key, list) < 0) {
         return -1;
     }
     json_array_foreach(list, i, entry) {
         enum posenc_layer_kind kind = kind_of(json_string_value(entry));
         if (kind == POSENC_LAYER_KINDS) {
-            return refuse_entry(reader, "layer_types", i, entry,
+            return refuse_entry(reader, key, i, entry,
                                 "must be full_attention, sliding_attention, chunked_attention or "
                                 "linear_attention");
         }
@@ -178,6 +179,32 @@ static int kinds_by_index(struct posenc_reader *reader, const char *key)
     return 0;
 }
 
+/* Nemotron-H: "M-M*-": * is attention, the others are recurrent layers and feed-forward ones. */
+static int kinds_by_letters(struct posenc_reader *reader, const char *key)
+{
+    const char *letters = NULL;
+    int found = posenc_get_string(reader, &reader->text, key, &letters);
+    if (found <= 0) {
+        return found < 0 ? -1
+                         : posenc_refuse_missing(reader, &reader->text, key,
+                                                 "it says which layers have attention");
+    }
+    if ((int64_t)strlen(letters) != layer_count(reader)) {
+        posenc_error rule;
+        posenc_fail(&rule, POSENC_OK, "has %d letters, but the model has %d layers",
+                    (int64_t)strlen(letters), layer_count(reader));
+        return posenc_refuse(reader, &reader->text, key, rule.text);
+    }
+    for (int64_t i = 0; i < layer_count(reader); i++) {
+        int attends = letters[i] == '*';
+        if (!attends && !strchr("M-E", letters[i])) {
+            return posenc_refuse(reader, &reader->text, key, "its letters must be M, *, - or E");
+        }
+        reader->contract->layers[i].kind = attends ? POSENC_LAYER_FULL : POSENC_LAYER_LINEAR;
+    }
+    return 0;
+}
+
 /* A window that is written as null, in a class that has one by default. */
 static int no_window(const struct posenc_reader *reader)
 {
@@ -203,16 +230,19 @@ static int read_switch(struct posenc_reader *reader, int64_t *first)
 int posenc_read_layer_kinds(struct posenc_reader *reader)
 {
     const struct posenc_family *family = reader->family;
-    json_t *list = NULL;
-    int found = posenc_get_array(reader, &reader->text, "layer_types", &list);
-    if (found < 0) {
-        return -1;
-    }
-    if (found) {
-        return kinds_by_name(reader, list);
+    static const char *const keys[] = {"layer_types", "layers_block_type"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *list = NULL;
+        int found = posenc_get_array(reader, &reader->text, keys[i], &list);
+        if (found != 0) {
+            return found < 0 ? -1 : kinds_by_name(reader, keys[i], list);
+        }
     }
     if (family->pattern_key) {
         return kinds_by_pattern(reader, family->pattern_key);
+    }
+    if (family->letters_key) {
+        return kinds_by_letters(reader, family->letters_key);
     }
     if (family->index_key) {
         return kinds_by_index(reader, family->index_key);
@@ -295,9 +325,8 @@ int posenc_read_layer_sets(struct posenc_reader *reader)
         if (layer->kind == POSENC_LAYER_LINEAR || (flags & POSENC_FAMILY_RECURRENT)) {
             layer->kind = POSENC_LAYER_LINEAR;
             layer->set = POSENC_LAYER_NO_ATTENTION;
-        } else if (((flags & POSENC_FAMILY_ROPE_ON_SLIDING) &&
-                    layer->kind != POSENC_LAYER_SLIDING && !freed) ||
-                   (reader->unrotated >> layer->kind & 1)) {
+        } else if ((flags & POSENC_FAMILY_ROPE_ON_SLIDING) &&
+                   layer->kind != POSENC_LAYER_SLIDING && !freed) {
             layer->set = POSENC_LAYER_NOT_ROTATED;
         }
     }

@@ -62,6 +62,10 @@ static int read_t5(struct posenc_reader *reader)
     *t5 = (posenc_contract_t5){.struct_size = sizeof *t5, .num_buckets = (int32_t)buckets,
                                .max_distance = distance, .encoder = both || !decoder,
                                .decoder = both || decoder};
+    if (reader->family->flags & POSENC_FAMILY_BUCKETS) {
+        t5->encoder = 1;
+        t5->decoder = 0;
+    }
     t5->per_layer = (reader->family->flags & POSENC_FAMILY_PER_LAYER) != 0;
     return 0;
 }
@@ -160,7 +164,8 @@ static int read_sinusoidal(struct posenc_reader *reader, int64_t hidden)
     int64_t rows = reader->contract->facts.max_position, table = 0, pad = 1;
     *waves = (posenc_contract_sinusoidal){.struct_size = sizeof *waves, .dim = (int32_t)hidden,
                                           .rows = rows, .kind = family->kind,
-                                          .freq_divisor = family->divisor};
+                                          .freq_divisor = family->divisor,
+                                          .row_offset = family->offset};
     if (family->flags & POSENC_FAMILY_PADDED) {
         int found = posenc_get_integer(reader, &reader->text, "pad_token_id", 0, INT32_MAX, &pad);
         if (found < 0) {
@@ -217,7 +222,12 @@ int posenc_read_other(struct posenc_reader *reader)
     case POSENC_FAMILY_ALIBI: answer = read_alibi(reader); break;
     case POSENC_FAMILY_T5: answer = read_t5(reader); break;
     case POSENC_FAMILY_DEBERTA: answer = read_deberta(reader, hidden); break;
-    case POSENC_FAMILY_LEARNED: answer = read_learned(reader, hidden, facts->max_position); break;
+    case POSENC_FAMILY_LEARNED:
+        answer = read_learned(reader, hidden, facts->max_position);
+        if (answer == 0 && (reader->family->flags & POSENC_FAMILY_BUCKETS)) {
+            answer = read_t5(reader);
+        }
+        break;
     case POSENC_FAMILY_SINUSOIDAL: answer = read_sinusoidal(reader, hidden); break;
     default: break;
     }

@@ -90,7 +90,6 @@ struct posenc_reader {
     struct posenc_node text;  /* the language model: the root or its text_config */
     struct posenc_set common; /* what all sets share: layout, widths, heads */
     int scheme;               /* enum posenc_family_scheme in force */
-    uint32_t unrotated;       /* bit k: layers of kind k are not rotated */
     posenc_error *error;
     int32_t status;
 };

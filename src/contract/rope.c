@@ -167,8 +167,7 @@ static int nested_sets(struct posenc_reader *reader, const struct posenc_node *b
         int found = posenc_get_object(reader, block, name->key, &own);
         int used = any_layer(reader, kind);
         if (!found && json_object_get(block->json, name->key)) {
-            reader->unrotated |= UINT32_C(1) << kind;
-            continue;
+            continue; /* a block of null: without a set these layers are not rotated */
         }
         if (found < 0) {
             return -1;
