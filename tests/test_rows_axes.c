@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { AXES = 4, BATCH = 2, TOKENS = 83, MOST_PAIRS = 70 };
+enum { AXES = 4, BATCH = 2, TOKENS = 83, MOST_PAIRS = 300 };
 
 static int32_t axis_of_pair[MOST_PAIRS];
 
@@ -107,7 +107,7 @@ static void check_pick(posenc_rope_params params, int32_t ids, int32_t dtype)
 
 static void test_pick(void **state)
 {
-    static const int32_t widths[] = {2, 26, 64, 128, 140};
+    static const int32_t widths[] = {2, 26, 64, 128, 2 * MOST_PAIRS};
     struct test_random random = {21};
     int32_t isas[TEST_ISAS];
     size_t n = test_isas(isas);
@@ -131,27 +131,60 @@ static void test_pick(void **state)
             }
 }
 
-/* Fused and in steps, both batch rows, with axes and with sets. */
+/* Fused, in steps, and one token at a time from the last to the first. */
+enum { WIDEST = 1100, HEADS = 2, MOST_VALUES = BATCH * TOKENS * HEADS * WIDEST };
+
+static void rotate_in_steps(const posenc_plan *plan, const posenc_positions *positions,
+                            const posenc_tensor *q)
+{
+    static float memory[BATCH * TOKENS * WIDEST];
+    posenc_error error = {0, ""};
+    posenc_tensor rows;
+
+    posenc_tensor_contiguous(&rows, memory, POSENC_F32, BATCH, TOKENS, 1, q->shape[3]);
+    test_ok(posenc_rows(plan, positions, &rows, &error), &error);
+    test_ok(posenc_rotate(plan, POSENC_FORWARD, &rows, q, NULL, NULL, NULL, &error), &error);
+}
+
+static void rotate_token_by_token(const posenc_plan *plan, const posenc_positions *positions,
+                                  const posenc_tensor *q)
+{
+    int64_t size = positions->dtype == POSENC_I32 ? 4 : 8;
+    posenc_positions one = *positions;
+    posenc_error error = {0, ""};
+    posenc_tensor token = *q;
+
+    token.shape[1] = 1;
+    for (int64_t t = TOKENS; t--;) {
+        one.ids = (const char *)positions->ids + t * positions->stride[1] * size;
+        one.sets = positions->sets ? positions->sets + t * positions->set_stride[1] : NULL;
+        token.data = (float *)q->data + t * q->stride[1];
+        test_ok(posenc_rope(plan, POSENC_FORWARD, &one, &token, NULL, NULL, NULL, &error), &error);
+    }
+}
+
 static void check_fused(posenc_rope_params params, const posenc_positions *positions)
 {
-    enum { R = 36, HEADS = 2, COUNT = BATCH * TOKENS * HEADS * R };
-    static float before[COUNT], steps[COUNT], fused[COUNT], memory[BATCH * TOKENS * R];
+    static float before[MOST_VALUES], steps[MOST_VALUES], fused[MOST_VALUES], single[MOST_VALUES];
     struct test_random random = {5};
     posenc_plan *plan = test_plan(&params);
+    size_t size = BATCH * TOKENS * HEADS * (size_t)params.rotary_dim * sizeof(float);
     posenc_error error = {0, ""};
-    posenc_tensor rows, q;
+    posenc_tensor q;
 
-    for (int i = 0; i < COUNT; i++) before[i] = test_unit(&random);
+    for (int i = 0; i < MOST_VALUES; i++) before[i] = test_unit(&random);
     memcpy(steps, before, sizeof before);
     memcpy(fused, before, sizeof before);
-    posenc_tensor_contiguous(&rows, memory, POSENC_F32, BATCH, TOKENS, 1, R);
-    posenc_tensor_contiguous(&q, steps, POSENC_F32, BATCH, TOKENS, HEADS, R);
-    test_ok(posenc_rows(plan, positions, &rows, &error), &error);
-    test_ok(posenc_rotate(plan, POSENC_FORWARD, &rows, &q, NULL, NULL, NULL, &error), &error);
-    q.data = fused;
+    memcpy(single, before, sizeof before);
+    posenc_tensor_contiguous(&q, fused, POSENC_F32, BATCH, TOKENS, HEADS, params.rotary_dim);
     test_ok(posenc_rope(plan, POSENC_FORWARD, positions, &q, NULL, NULL, NULL, &error), &error);
-    assert_memory_equal(steps, fused, sizeof fused);
-    assert_memory_not_equal(before, fused, sizeof fused);
+    q.data = steps;
+    rotate_in_steps(plan, positions, &q);
+    q.data = single;
+    rotate_token_by_token(plan, positions, &q);
+    assert_memory_equal(steps, fused, size);
+    assert_memory_equal(single, fused, size);
+    assert_memory_not_equal(before, fused, size);
     posenc_plan_free(plan);
 }
 
@@ -168,6 +201,47 @@ static void test_fused(void **state)
     params.axis_of_pair = axis_of_pair;
     check_fused(params, &positions);
     positions = positions_of(POSENC_I32, AXES, 0);
+    check_fused(params, &positions);
+}
+
+/* Heads so wide that the fused call makes their rows in several parts. */
+static void test_wide_heads(void **state)
+{
+    static const int32_t recipes[] = {POSENC_RECIPE_EXACT, POSENC_RECIPE_HF_F32,
+                                      POSENC_RECIPE_GGML};
+    static int32_t axes[WIDEST / 2];
+    posenc_rope_params params = test_params(POSENC_SPLIT_HALF, WIDEST, WIDEST);
+    posenc_positions positions = positions_of(POSENC_I64, AXES, 0);
+    struct test_random random = {25};
+
+    (void)state;
+    make_ids(&random);
+    for (int i = 0; i < WIDEST / 2; i++) axes[i] = (int32_t)test_below(&random, AXES);
+    params.axes = AXES;
+    params.axis_of_pair = axes;
+    for (int i = 0; i < 3; i++) {
+        params.recipe = recipes[i];
+        params.scaling = i == 2 ? POSENC_SCALING_LLAMA3 : POSENC_SCALING_NONE;
+        params.factor = 8;
+        params.original_max_position = 8192;
+        params.low_freq_factor = 1;
+        params.high_freq_factor = 4;
+        check_fused(params, &positions);
+    }
+    params = test_params(POSENC_SPLIT_HALF, WIDEST, WIDEST);
+    params.scaling = POSENC_SCALING_DYNAMIC_NTK;
+    params.factor = 2;
+    params.original_max_position = 100;
+    positions = positions_of(POSENC_F64, 0, 0);
+    positions.length = 5000;
+    check_fused(params, &positions);
+    params.recipe = POSENC_RECIPE_HF_F32;
+    positions.dtype = POSENC_I64;
+    positions.ids = ids64;
+    check_fused(params, &positions);
+    params = test_params(POSENC_SPLIT_HALF, WIDEST, WIDEST);
+    params.xpos = POSENC_XPOS_QUERIES;
+    params.xpos_scale_base = 0x1p26; /* keeps the far positions finite */
     check_fused(params, &positions);
 }
 
@@ -375,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pick), cmocka_unit_test(test_fused),  cmocka_unit_test(test_sets),
         cmocka_unit_test(test_b31),  cmocka_unit_test(test_models),
+        cmocka_unit_test(test_wide_heads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { BATCH = 5, TOKENS = 70, MOST = 90 };
+enum { BATCH = 5, TOKENS = 70, MOST = 540 };
 
 static const int64_t L0 = 2048;
 static double short_factors[MOST / 2], long_factors[MOST / 2];
@@ -95,7 +95,7 @@ static posenc_positions some_positions(int real)
 
 static void test_batches(void **state)
 {
-    static const int32_t widths[] = {4, 34, 64, 90};
+    static const int32_t widths[] = {4, 34, 64, MOST};
     static const int32_t scalings[] = {POSENC_SCALING_DYNAMIC_NTK, POSENC_SCALING_LONGROPE};
     int32_t isas[TEST_ISAS];
     size_t n = test_isas(isas);
