@@ -20,24 +20,6 @@ static void hash_value(struct posenc_hash *hash, const struct posenc_value *valu
     }
 }
 
-/* Parameters that no plan can be made of still have an identity: their values. */
-static void hash_params(const struct posenc_set *set, uint8_t bytes[POSENC_HASH_BYTES])
-{
-    struct posenc_hash hash = posenc_hash_start();
-    struct posenc_value value;
-    const char *key;
-    int32_t count;
-    posenc_hash_integer(&hash, -FORM);
-    for (int i = 0; posenc_set_fact(set, i, &key, &value); i++)
-        hash_value(&hash, &value);
-    for (int i = 0; posenc_set_array(set, i, &key, &count); i++) {
-        posenc_hash_integer(&hash, count);
-        for (int32_t n = 0; n < count; n++)
-            posenc_hash_real(&hash, posenc_set_element(set, i, n));
-    }
-    posenc_hash_end(&hash, bytes);
-}
-
 int32_t posenc_contract_settle(struct posenc_contract *contract, posenc_error *error)
 {
     for (int32_t i = 0; i < contract->facts.num_sets; i++) {
@@ -50,13 +32,11 @@ int32_t posenc_contract_settle(struct posenc_contract *contract, posenc_error *e
         if (status == POSENC_ERROR_MEMORY)
             return posenc_fail(error, status, "%s", why.text);
         /* What is read can be used: numbers that a plan refuses are the model's. */
-        if (status == POSENC_ERROR_ARGUMENT)
+        if (status)
             return posenc_fail(error, POSENC_ERROR_MODEL, "frequency set %s: %s", set->id,
                                why.text);
-        set->attention_factor =
-            status ? params.attention_factor : posenc_plan_attention_factor(plan);
-        if (status || posenc_plan_fingerprint(plan, set->fingerprint, NULL))
-            hash_params(set, set->fingerprint);
+        set->attention_factor = posenc_plan_attention_factor(plan);
+        posenc_plan_fingerprint(plan, set->fingerprint, NULL);
         posenc_plan_free(plan);
     }
     return POSENC_OK;
