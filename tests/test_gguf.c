@@ -130,10 +130,17 @@ static void test_yarn(void **state)
     assert_true(params.mscale == 1.0 && params.mscale_all_dim == 0.5);
     posenc_contract_free(contract);
 
+    double g = 0.1 * log(16.0), ratio = (g + 1.0) / (0.5 * g + 1.0);
+    text = yarn("mistral3");
+    gguf_f32(text, "mistral3.rope.scaling.yarn_log_multiplier", 0.5f);
+    gguf_f32(text, "mistral3.rope.scaling.attn_factor", 2.0f);
+    params = params_of(text);
+    assert_true(fabs(params.attention_factor - 2.0 * ratio) < 1e-15);
+
     text = yarn("llama");
     gguf_f32(text, "llama.rope.scaling.attn_factor", 0.5f);
     params = params_of(text);
-    assert_true(fabs(params.attention_factor - 0.5 * (1.0 + 0.1 * log(16.0))) < 1e-15);
+    assert_true(fabs(params.attention_factor - 0.5 * (1.0 + g)) < 1e-15);
 }
 
 /* Values of a tensor behind the header. */
@@ -171,6 +178,39 @@ static void test_divisors(void **state)
         posenc_plan_free(plan);
         posenc_contract_free(contract);
     }
+}
+
+/* LongRoPE takes its lengths from two keys; what no plan can be made of is refused. */
+static void test_longrope(void **state)
+{
+    static const uint32_t original[] = {4096, 1};
+    float ones[128];
+    (void)state;
+    for (int i = 0; i < 128; i++) {
+        ones[i] = i < 64 ? 1.0f : 4.0f;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct gguf_text *text = gguf_llama();
+        gguf_u32(text, "llama.context_length", 8192);
+        gguf_u32(text, "llama.rope.scaling.original_context_length", original[i]);
+        gguf_f32(text, "llama.rope.scaling.attn_factor", 1.25f);
+        gguf_tensor(text, "rope_factors_short.weight", 64, 0, 0);
+        gguf_tensor(text, "rope_factors_long.weight", 64, 0, 256);
+        put_values(text, ones, 128, 0);
+        posenc_contract *contract = gguf_contract(text);
+        posenc_rope_params params = contract_params(contract, 1);
+        assert_int_equal(params.length, (int64_t)original[i] + 1);
+        assert_true(params.attention_factor == 1.25 && params.factor == 8192.0 / original[i]);
+        assert_true(params.long_factors[0] == 4.0 && params.short_factors[63] == 1.0);
+        posenc_contract_free(contract);
+    }
+    struct gguf_text *text = gguf_llama();
+    gguf_u32(text, "llama.context_length", 8192);
+    gguf_u32(text, "llama.rope.scaling.original_context_length", 1);
+    gguf_tensor(text, "rope_factors_short.weight", 64, 0, 0);
+    gguf_tensor(text, "rope_factors_long.weight", 64, 0, 256);
+    put_values(text, ones, 128, 0);
+    gguf_refused(text, POSENC_ERROR_MODEL, "frequency set short: ");
 }
 
 static struct gguf_text *with_tensor(uint64_t elements, uint64_t type, uint64_t offset,
@@ -322,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_case_b41),        cmocka_unit_test(test_decimals),
         cmocka_unit_test(test_yarn),            cmocka_unit_test(test_divisors),
+        cmocka_unit_test(test_longrope),
         cmocka_unit_test(test_tensor_refusals), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_layers),          cmocka_unit_test(test_sliding),
         cmocka_unit_test(test_no_attention),

@@ -165,6 +165,11 @@ static void test_factors(void **state)
     assert_true(params.factor == 8.0 && params.low_freq_factor == 1.0);
     assert_string_equal(contract_assumed(llama, "rope_freqs.weight"), "\"llama3\"");
     posenc_contract_free(llama);
+
+    posenc_contract *scout = open_file("gguf", "llama4-scout", ".gguf");
+    assert_string_equal(contract_set(scout, 0).rope_type, "llama3");
+    assert_true(contract_params(scout, 0).factor == 16.0);
+    posenc_contract_free(scout);
 }
 
 /* What a file of this kind leaves open is said. */
@@ -179,6 +184,9 @@ static void test_notes(void **state)
     posenc_contract *gptj = open_file("gguf", "gpt-j-6b", ".gguf");
     assert_non_null(contract_warning(gptj, "general.architecture"));
     posenc_contract_free(gptj);
+    posenc_contract *qwen = open_file("gguf", "qwen3-vl-32b", ".gguf");
+    assert_non_null(strstr(contract_warning(qwen, "rope.dimension_sections"), "turn 2 of"));
+    posenc_contract_free(qwen);
     posenc_contract *gemma = open_file("gguf", "gemma2-9b", ".gguf");
     assert_true(contract_facts(gemma).logit_softcap == 50.0);
     assert_string_equal(posenc_contract_layer_type(gemma, 0), "sliding");
