@@ -189,6 +189,22 @@ class Fingerprint(Models):
         self.assertEqual(self.print_of("--set", "dynamic@2049", model), longer)
         self.assertEqual(self.print_of("--set", "main", model), short)
 
+    def test_lengths_of_one_kind_of_layer(self):
+        with open(config("gemma3-12b"), encoding="utf-8") as file:
+            members = json.load(file)
+        text = members.get("text_config", members)
+        text["rope_scaling"] = {"rope_type": "dynamic", "factor": 2.0}
+        with open(self.path("config.json"), "w", encoding="utf-8") as file:
+            json.dump(members, file)
+        length = 10 * text["max_position_embeddings"]
+        by_id = self.print_of("--set", f"global-dynamic@{length}", self.folder)
+        self.assertEqual(self.print_of("--layer", 5, "--length", length, self.folder), by_id)
+        self.assertNotEqual(self.print_of("--set", "global", self.folder), by_id)
+        self.bad(REFUSED, "but --length is 7", "fingerprint", "--set", f"global-dynamic@{length}",
+                 "--length", 7, self.folder)
+        self.bad(REFUSED, "must be one of global, local", "fingerprint", "--set", "dynamic@9",
+                 self.folder)
+
     def test_lengths_without_a_model(self):
         rope = ["--rope", "128,scaling=dynamic,factor=2,original=2048"]
         short, same, longer = (self.print_of("--length", n, *rope) for n in (7, 2048, 2049))
@@ -244,6 +260,10 @@ class Rows(Models):
         ids = self.save("ids.npy", np.arange(-3, 3).reshape(2, 3))
         got = self.rows("--rope", 8, "--positions", ids)
         self.assertEqual((got.shape, got.tobytes()), ((2, 3, 8), flat.tobytes()))
+        long = self.rows("--rope", 8, "--start", 7, "--count", 600)
+        ids = self.save("ids.npy", np.arange(7, 607))
+        self.assertEqual(self.rows("--rope", 8, "--positions", ids).tobytes(), long.tobytes())
+        self.assertNear(long[-1:], exact_rows([606], w), ROW_BOUND)
         ids = self.save("ids.npy", np.array([0.5, -1234.0625]))
         got = self.rows("--rope", 8, "--positions", ids)
         self.assertNear(got, exact_rows([0.5, -1234.0625], w), ROW_BOUND)
