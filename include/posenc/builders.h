@@ -187,19 +187,6 @@ POSENC_API int32_t posenc_query_temperature(double factor, int64_t period, int64
                                             const posenc_positions *positions,
                                             const posenc_tensor *scale, posenc_error *error);
 
-/* ------------------------------------------------------------------------------------------------
- * ALiBi
- * --------------------------------------------------------------------------------------------- */
-
-/* Slopes of heads [first, first + count) of `heads`, each the double nearest to the formula, with
- * n = the largest power of two <= heads:
- *
- *     2^(-max_bias (k+1) / n)  for k < n,  2^(-(max_bias/2) (2 (k-n) + 1) / n)  for the rest
- *
- * Press et al. 2021; max_bias is 8 there, here > 0 and <= 64. heads 1..65536. */
-POSENC_API int32_t posenc_alibi_slopes(double *slopes, int64_t first, int64_t count, int64_t heads,
-                                       double max_bias, posenc_error *error);
-
 #ifdef __cplusplus
 }
 #endif

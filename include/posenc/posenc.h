@@ -26,9 +26,12 @@
 #ifndef POSENC_POSENC_H
 #define POSENC_POSENC_H
 
+#include <posenc/absolute.h>
 #include <posenc/attention.h>
 #include <posenc/base.h>
+#include <posenc/biases.h>
 #include <posenc/builders.h>
+#include <posenc/layouts.h>
 #include <posenc/rope.h>
 
 #ifdef __cplusplus

@@ -141,6 +141,9 @@ typedef struct posenc_rope_params {
     int32_t reserved2;             /* 0 */
     double xpos_scale_base;        /* B of the decay; 512 */
     int64_t xpos_center;           /* c of the decay: pinned, so that cached keys stay valid; 0 */
+    int32_t out_layout;            /* pair layout of what a rotation writes; 0 = layout. Another */
+                                   /* one is for q_out and k_out that are not in place */
+    int32_t reserved3;             /* 0 */
 } posenc_rope_params;
 
 /* Sets every field to its default (struct_size included); those without one become 0. */
