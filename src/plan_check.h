@@ -3,9 +3,8 @@
 #ifndef POSENC_PLAN_CHECK_H
 #define POSENC_PLAN_CHECK_H
 
+#include "common.h"
 #include "error.h"
-
-#include <posenc/posenc.h>
 
 /* Comparisons are written so that NaN fails them. */
 static inline int32_t need(int holds, const char *name, double value, const char *rule,
