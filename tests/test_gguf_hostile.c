@@ -16,6 +16,7 @@ static struct gguf_text *rich(int big)
     char key[16] = "any.0";
     gguf_word(text, "general.architecture", "llama");
     gguf_u32(text, "llama.block_count", 2);
+    gguf_u32(text, "llama.context_length", 4096);
     gguf_u32(text, "llama.embedding_length", 64);
     gguf_u32(text, "llama.attention.head_count", 8);
     for (uint64_t type = 0; type < 13; type++) {
@@ -228,13 +229,58 @@ static void test_files(void **state)
     free(text);
 }
 
+/* The allocation that fails, counted from 0; -1: none. */
+static int64_t countdown = -1;
+
+static int may_allocate(void)
+{
+    return countdown < 0 || countdown-- > 0;
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+/* Whichever allocation fails, that is what is said. */
+static void test_no_memory(void **state)
+{
+    struct gguf_text *text = rich(0);
+    posenc_contract *contract = NULL;
+    int32_t status = POSENC_ERROR_MEMORY;
+    int64_t failures = 0;
+    (void)state;
+    for (; status != POSENC_OK && failures < 100; failures++) {
+        posenc_error error;
+        countdown = failures;
+        status = posenc_contract_parse(&contract, (const char *)text->bytes, text->length, &error);
+        countdown = -1;
+        assert_true(status == POSENC_OK || status == POSENC_ERROR_MEMORY);
+        assert_true(status == POSENC_OK || strstr(error.text, "memory"));
+    }
+    assert_int_equal(status, POSENC_OK);
+    assert_in_range(failures, 8, 99); /* contract, entries, tensors, layers, counts, values, ... */
+    posenc_contract_free(contract);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_cut),  cmocka_unit_test(test_every_byte),
         cmocka_unit_test(test_huge_counts), cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_depth),      cmocka_unit_test(test_many),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files),       cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,12 +36,40 @@ static const char *class_of(const char *type)
     return type;
 }
 
+static int no_memory(struct posenc_reader *reader)
+{
+    reader->status = posenc_fail(reader->error, POSENC_ERROR_MEMORY, "no memory to read the text");
+    return -1;
+}
+
+/* A list of `count` layers that attend fully, and its entries at `layers` that slide. */
+static int fill_types(struct posenc_reader *reader, const struct posenc_node *window,
+                      const json_t *layers, int64_t count, json_t *types)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (json_array_append_new(types, json_string("full_attention")) != 0) {
+            return no_memory(reader);
+        }
+    }
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        int64_t index = json_is_integer(layer) ? json_integer_value(layer) : -1;
+        if (index < 0 || index >= count) {
+            return posenc_refuse(reader, window, "layers", "each must be the index of a layer");
+        }
+        if (json_array_set_new(types, (size_t)index, json_string("sliding_attention")) != 0) {
+            return no_memory(reader);
+        }
+    }
+    return 0;
+}
+
 /* A window counts for the layers that are listed; without a list it cuts prompts for a runtime. */
 static int copy_window(struct posenc_reader *reader, const struct posenc_node *decoder,
                        json_t *config)
 {
     struct posenc_node window = {0};
-    json_t *layers = NULL, *types = json_array();
+    json_t *layers = NULL;
     int64_t count = 0;
     int found = posenc_get_object(reader, decoder, "sliding_window", &window);
     if (found > 0) {
@@ -50,24 +78,14 @@ static int copy_window(struct posenc_reader *reader, const struct posenc_node *d
     int has_count = posenc_get_integer(reader, decoder, "num_hidden_layers", 1,
                                        POSENC_CONTRACT_MAX_LAYERS, &count);
     if (found <= 0 || has_count <= 0 || json_array_size(layers) == 0) {
-        json_decref(types);
         return found < 0 || has_count < 0 ? -1 : 0;
     }
-    for (int64_t i = 0; i < count; i++) {
-        json_array_append_new(types, json_string("full_attention"));
+    json_t *length = json_object_get(window.json, "window_size"), *types = json_array();
+    if (!types || json_object_set_new(config, "layer_types", types) != 0 ||
+        (length && json_object_set(config, "sliding_window", length) != 0)) {
+        return no_memory(reader);
     }
-    for (size_t i = 0; i < json_array_size(layers); i++) {
-        const json_t *layer = json_array_get(layers, i);
-        int64_t index = json_is_integer(layer) ? json_integer_value(layer) : -1;
-        if (index < 0 || index >= count) {
-            json_decref(types);
-            return posenc_refuse(reader, &window, "layers", "each must be the index of a layer");
-        }
-        json_array_set_new(types, (size_t)index, json_string("sliding_attention"));
-    }
-    json_object_set(config, "sliding_window", json_object_get(window.json, "window_size"));
-    json_object_set_new(config, "layer_types", types);
-    return 0;
+    return fill_types(reader, &window, layers, count, types);
 }
 
 /* What the class usually reaches by factors that this file does not have. */
@@ -83,20 +101,18 @@ static int refuse_factors(struct posenc_reader *reader, const struct posenc_node
     return found < 0 ? -1 : 0;
 }
 
-static json_t *make_config(const struct posenc_node *model, const struct posenc_node *decoder,
-                           const char *class_name)
+/* What config.json calls the same. 0, or -1 without memory. */
+static int fill_config(json_t *config, const struct posenc_node *model,
+                       const struct posenc_node *decoder, const char *class_name)
 {
-    json_t *config = json_object();
-    json_object_set_new(config, "model_type", json_string(class_name));
-    json_object_set(config, "max_position_embeddings",
-                    json_object_get(model->json, "context_length"));
+    json_t *length = json_object_get(model->json, "context_length");
+    int failed = json_object_set_new(config, "model_type", json_string(class_name)) |
+                 (length ? json_object_set(config, "max_position_embeddings", length) : 0);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         json_t *value = json_object_get(decoder->json, keys[i][0]);
-        if (value) {
-            json_object_set(config, keys[i][1], value);
-        }
+        failed |= value ? json_object_set(config, keys[i][1], value) : 0;
     }
-    return config;
+    return failed ? -1 : 0;
 }
 
 int posenc_read_genai(struct posenc_reader *reader)
@@ -115,10 +131,10 @@ int posenc_read_genai(struct posenc_reader *reader)
                                "it decides the pair layout, which cannot be guessed");
     }
     const char *class_name = class_of(type);
-    json_t *config = make_config(&model, &decoder, class_name);
-    if (!config) {
-        reader->status = posenc_fail(reader->error, POSENC_ERROR_MEMORY, "no memory to read it");
-        return -1;
+    json_t *config = json_object();
+    if (!config || fill_config(config, &model, &decoder, class_name) < 0) {
+        json_decref(config);
+        return no_memory(reader);
     }
     if (refuse_factors(reader, &model, class_name) < 0 ||
         copy_window(reader, &decoder, config) < 0) {

@@ -107,9 +107,12 @@ static int read_limits(struct posenc_gguf_reader *from)
         posenc_error key;
         posenc_gguf_key(from, "context_length", &key);
         char *name = posenc_own(from->reader->contract, sizeof key.text);
-        if (name) {
-            memcpy(name, key.text, sizeof key.text);
+        if (!name) {
+            from->reader->status =
+                posenc_fail(from->reader->error, POSENC_ERROR_MEMORY, "no memory for a key");
+            return -1;
         }
+        memcpy(name, key.text, sizeof key.text);
         facts->max_position_key = name;
     }
     return found < 0 ? -1
