@@ -63,13 +63,13 @@ static const int64_t positions[] = {0, 1, -3, 100, 4095, 131071, 1048575};
 
 /*
  * A built ggml has the last bits of its libm and compiler: one step of a float for the cosine, and
- * for YaRN, whose blend some compilers contract, some steps of the angle.
+ * for YaRN, whose blend some compilers contract, one step of the angle.
  */
 static double real_tolerance(const posenc_rope_params *params, double factor, double angle)
 {
     double libm = factor * 1.01 * 0x1p-24;
 
-    return params->scaling == POSENC_SCALING_YARN ? libm + factor * angle * 0x1p-22 : libm;
+    return params->scaling == POSENC_SCALING_YARN ? libm + factor * angle * 1.01 * 0x1p-23 : libm;
 }
 
 static void check_ggml_row(const posenc_plan *plan, const posenc_rope_params *params,

@@ -113,7 +113,7 @@ typedef struct posenc_rope_params {
     double mscale_all_dim;         /* the same */
     int32_t truncate;              /* YARN: 1 rounds the range out to whole pairs, 0 does not */
     int32_t recipe;                /* POSENC_RECIPE_* */
-    int32_t row_dtype;             /* HF_F32: cosine and sine rounded to F32 (0), F16 or BF16 */
+    int32_t row_dtype;             /* HF_F32, VLLM: rows rounded to F32 (0), F16 or BF16 */
     int32_t isa;                   /* POSENC_ISA_* */
     int64_t max_position;          /* positions >= this are refused; 0 = no limit */
     int32_t frequency_source;      /* POSENC_FREQUENCIES_* */
