@@ -61,13 +61,15 @@ static inline int64_t posenc_position(const posenc_positions *positions, int axi
     }
 }
 
-/* Positions of any type: integers are exact in a double. */
+/* Positions of any type: integers are exact in a double. Subnormal ones count as 0, as they do where
+ * the caller has the CPU flush them, so that this does not change bits. */
 static inline double posenc_real_position(const posenc_positions *positions, int axis, int64_t b,
                                           int64_t t)
 {
-    if (posenc_positions_are_real(positions))
-        return ((const double *)positions->ids)[posenc_id_at(positions, axis, b, t)];
-    return (double)posenc_position(positions, axis, b, t);
+    if (!posenc_positions_are_real(positions))
+        return (double)posenc_position(positions, axis, b, t);
+    double x = ((const double *)positions->ids)[posenc_id_at(positions, axis, b, t)];
+    return x > -0x1p-1022 && x < 0x1p-1022 ? 0 : x;
 }
 
 static inline int64_t posenc_length(const posenc_positions *positions, int64_t b)

@@ -38,7 +38,7 @@ static size_t some_positions(double *ids, size_t scattered, uint32_t seed)
 {
     static const double special[] = {
         0,         -0.0,      0.25,          -0.25,        0.5,   1e-9, -1e-9, 0x1p-300,
-        1e-310,    0x1p-1074, 1.5,           -7.75,        3,     -3,   0.1,   2147483646.5,
+        -1e-310,   0x1p-1074, 1.5,           -7.75,        3,     -3,   0.1,   2147483646.5,
         INT32_MIN, INT32_MAX, 131071.000001, 1e6 + 1.0 / 3, 2147483647.5,      -2147483647.5};
     struct test_random random = {seed};
     size_t n = sizeof special / sizeof *special;
@@ -171,6 +171,19 @@ static void test_integers(void **state)
     }
 }
 
+/* Cosines 1 and sines +0, which no setting of the CPU for subnormal numbers may change. */
+static int is_row_of_zero(const posenc_plan *plan, double position)
+{
+    double row[64];
+    int right = 1;
+
+    rows_of(plan, &position, POSENC_F64, 1, row, POSENC_F64);
+    for (int i = 0; i < 32; i++) {
+        right &= row[i] == 1 && row[32 + i] == 0 && !signbit(row[32 + i]);
+    }
+    return right;
+}
+
 /* Row(-p) is Row(p) with the sines negated, between integers too. */
 static void test_conjugate(void **state)
 {
@@ -185,7 +198,11 @@ static void test_conjugate(void **state)
     for (int t = 0; t < N; t++) {
         double negative = -ids[t];
 
-        if (ids[t] == 0 || negative == 0x1p31) continue;
+        if (fabs(ids[t]) < 0x1p-1022) { /* counts as 0 */
+            assert_true(is_row_of_zero(plan, ids[t]));
+            continue;
+        }
+        if (negative == 0x1p31) continue;
         rows_of(plan, &ids[t], POSENC_F64, 1, plus, POSENC_F64);
         rows_of(plan, &negative, POSENC_F64, 1, minus, POSENC_F64);
         rows_of(plan, &ids[t], POSENC_F64, 1, plus_f32, POSENC_F32);
