@@ -234,6 +234,37 @@ static void test_query_scale_off(void **state)
     (void)state;
 }
 
+/* Its compressed layers have a base and a scaling of their own; the tail of a head turns. */
+static void test_compressed(void **state)
+{
+    static const char *const blocks[] = {
+        "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 16,"
+        " \"original_max_position_embeddings\": 65536}, \"rope_theta\": 10000,"
+        " \"compress_rope_theta\": 40000",
+        "\"rope_parameters\": {\"main\": {\"rope_type\": \"default\", \"rope_theta\": 10000},"
+        " \"compress\": {\"rope_type\": \"yarn\", \"factor\": 16, \"rope_theta\": 40000,"
+        " \"original_max_position_embeddings\": 65536, \"partial_rotary_factor\": 0.125}}"};
+    for (size_t i = 0; i < 2; i++) {
+        char json[768] = "{\"model_type\": \"deepseek_v4\", \"num_attention_heads\": 64,"
+                         " \"num_hidden_layers\": 2, \"compress_ratios\": [0, 4], ";
+        strcat(strcat(json, blocks[i]), "}");
+        posenc_contract *contract = contract_of(json);
+        posenc_rope_params full = contract_params(contract, 0);
+        posenc_rope_params sliding = contract_params(contract, 1);
+        assert_true(full.base == 40000 && sliding.base == 10000);
+        assert_int_equal(full.scaling, POSENC_SCALING_YARN);
+        assert_int_equal(sliding.scaling, POSENC_SCALING_NONE);
+        assert_true(full.attention_factor == 1.0);
+        assert_int_equal(full.rotary_dim, 64);
+        assert_int_equal(full.rotary_offset, 448);
+        assert_int_equal(sliding.rotary_offset, 448);
+        assert_int_equal(contract_set(contract, 0).num_kv_heads, 1);
+        assert_non_null(contract_warning(contract, "compress_rates"));
+        posenc_contract_free(contract);
+    }
+    (void)state;
+}
+
 /* Rules that single classes have. */
 static void test_classes(void **state)
 {
@@ -243,6 +274,9 @@ static void test_classes(void **state)
     assert_sets(LAYERS("afmoe", "5", ", \"global_attn_every_n_layers\": 2"), "mNmNm");
     assert_sets(LAYERS("lfm2", "4", ", \"full_attn_idxs\": [0, 2]"), "m-m-");
     assert_sets(LAYERS("lfm2", "2", ", \"layer_types\": [\"conv\", \"full_attention\"]"), "-m");
+    assert_sets(LAYERS("deepseek_v4", "3", ", \"compress_ratios\": [0, 4, 128]"), "lgg");
+    assert_sets(LAYERS("deepseek_v4", "2", ", \"layer_types\": [\"sliding_attention\","
+                       " \"heavily_compressed_attention\"]"), "lg");
     assert_sets(LAYERS("nemotron_h", "3", ", \"layers_block_type\": [\"mamba\", \"attention\","
                        " \"moe\"]"), "-N-");
     assert_sets(LAYERS("bamba", "4", ", \"attn_layer_indices\": [3]"), "---m");
@@ -272,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_windows),     cmocka_unit_test(test_kv_heads),
         cmocka_unit_test(test_class_block), cmocka_unit_test(test_query_scale_off),
         cmocka_unit_test(test_shared_block), cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_compressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

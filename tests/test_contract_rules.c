@@ -294,7 +294,7 @@ static void test_every_family(void **state)
                  " \"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64, \"head_dim\": %d,"
                  " \"hybrid_layer_pattern\": [0, 1], \"sliding_window_layout\": [0, 1],"
                  " \"attn_layer_indices\": [1], \"full_attn_idxs\": [1],"
-                 " \"hybrid_override_pattern\": \"M*\","
+                 " \"hybrid_override_pattern\": \"M*\", \"compress_ratios\": [0, 4],"
                  " \"attn_config\": {\"alibi\": true}, \"relative_attention\": true,"
                  " \"position_embedding_type\": \"%s\","
                  " \"max_position_embeddings\": 4096}",

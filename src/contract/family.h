@@ -61,6 +61,7 @@ enum { /* flags */
     POSENC_FAMILY_BY_WIDTH = 524288,      /* Baichuan: rope if hidden_size is 4096, else alibi */
     POSENC_FAMILY_FREE_OF_WINDOW = 1048576, /* a window of null: all layers full and rotated */
     POSENC_FAMILY_NOPE_FIRST = 2097152,     /* of the layers without rotation, 0 is the first */
+    POSENC_FAMILY_TAIL = 8388608,           /* the last qk_rope_head_dim channels turn */
     POSENC_FAMILY_BUCKETS = 4194304         /* a learned table and T5's buckets, both sides */
 };
 
@@ -70,6 +71,8 @@ struct posenc_family {
     const char *block;     /* rope block of the class, as JSON, where the file has none */
     const char *layout_key; /* boolean key of the file: true is adjacent */
     const char *base_key;  /* older spelling of rope_theta */
+    const char *global_base_key; /* instead of rope_theta, for layers that do not slide */
+    const char *labels[2];   /* names of the blocks of full and of sliding layers, if special */
     const char *local_base_key; /* base of sliding layers: they have a set of their own */
     const char *window_key;
     const char *period_key; /* layer i is full where (i + phase) % period == 0 */

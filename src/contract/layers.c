@@ -41,6 +41,8 @@ static const struct kind_alias {
     enum posenc_layer_kind kind;
 } kind_aliases[] = {
     {"attention", POSENC_LAYER_FULL},         {"indexed_attention", POSENC_LAYER_FULL},
+    {"compressed_sparse_attention", POSENC_LAYER_FULL},
+    {"heavily_compressed_attention", POSENC_LAYER_FULL},
     {"minimax_m3_sparse", POSENC_LAYER_FULL}, {"hybrid", POSENC_LAYER_FULL},
     {"hybrid_sliding", POSENC_LAYER_SLIDING}, {"mamba", POSENC_LAYER_LINEAR},
     {"mamba2", POSENC_LAYER_LINEAR},          {"conv", POSENC_LAYER_LINEAR},
@@ -179,6 +181,31 @@ static int kinds_by_index(struct posenc_reader *reader, const char *key)
     return 0;
 }
 
+/* DeepSeek-V4: how many tokens make one key of a layer; 0 is a sliding window alone. */
+static int kinds_by_ratio(struct posenc_reader *reader)
+{
+    static const char key[] = "compress_ratios";
+    size_t i;
+    json_t *list = NULL, *entry;
+    int found = posenc_get_array(reader, &reader->text, key, &list);
+    if (found <= 0) {
+        return found < 0 ? -1
+                         : posenc_refuse_missing(reader, &reader->text, "layer_types",
+                                                 "it says which layers slide");
+    }
+    if (check_length(reader, key, list) < 0) {
+        return -1;
+    }
+    json_array_foreach(list, i, entry) {
+        if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
+            return refuse_entry(reader, key, i, entry, "must be an integer >= 0");
+        }
+        reader->contract->layers[i].kind =
+            json_integer_value(entry) ? POSENC_LAYER_FULL : POSENC_LAYER_SLIDING;
+    }
+    return 0;
+}
+
 /* Nemotron-H: "M-M*-": * is attention, the others are recurrent layers and feed-forward ones. */
 static int kinds_by_letters(struct posenc_reader *reader, const char *key)
 {
@@ -240,6 +267,9 @@ int posenc_read_layer_kinds(struct posenc_reader *reader)
     }
     if (family->pattern_key) {
         return kinds_by_pattern(reader, family->pattern_key);
+    }
+    if (family->flags & POSENC_FAMILY_TAIL) {
+        return kinds_by_ratio(reader);
     }
     if (family->letters_key) {
         return kinds_by_letters(reader, family->letters_key);

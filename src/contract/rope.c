@@ -157,26 +157,32 @@ static int any_layer(const struct posenc_reader *reader, enum posenc_layer_kind 
     return 0;
 }
 
+static const char *block_key(const struct posenc_reader *reader, enum posenc_layer_kind kind)
+{
+    const char *label = kind <= POSENC_LAYER_SLIDING ? reader->family->labels[kind] : NULL;
+    return label ? label : posenc_layer_names[kind].key;
+}
+
 /* A block for each kind of layer. Classes with two sets have defaults for both. */
 static int nested_sets(struct posenc_reader *reader, const struct posenc_node *block)
 {
     const struct posenc_node none = {0};
     for (enum posenc_layer_kind kind = 0; kind <= POSENC_LAYER_CHUNKED; kind++) {
-        const struct posenc_layer_name *name = &posenc_layer_names[kind];
+        const char *key = block_key(reader, kind);
         struct posenc_node own = {0};
-        int found = posenc_get_object(reader, block, name->key, &own);
+        int found = posenc_get_object(reader, block, key, &own);
         int used = any_layer(reader, kind);
-        if (!found && json_object_get(block->json, name->key)) {
+        if (!found && json_object_get(block->json, key)) {
             continue; /* a block of null: without a set these layers are not rotated */
         }
         if (found < 0) {
             return -1;
         }
         if (!found && used && !reader->family->local_base_key) {
-            return posenc_refuse_missing(reader, block, name->key, "layers of this kind exist");
+            return posenc_refuse_missing(reader, block, key, "layers of this kind exist");
         }
         if (found && !used) {
-            posenc_fail(posenc_warning(reader, block, name->key), POSENC_OK,
+            posenc_fail(posenc_warning(reader, block, key), POSENC_OK,
                         "no layer is of this kind: unused");
         }
         if ((found || used) && add_set(reader, found ? &own : &none, (int32_t)kind, 1) < 0) {
@@ -193,12 +199,12 @@ static int is_nested(struct posenc_reader *reader, const struct posenc_node *blo
     json_t *value;
     int nested = 0;
     for (enum posenc_layer_kind kind = 0; block->json && kind < POSENC_LAYER_LINEAR; kind++) {
-        nested |= json_object_get(block->json, posenc_layer_names[kind].key) != NULL;
+        nested |= json_object_get(block->json, block_key(reader, kind)) != NULL;
     }
     json_object_foreach(nested ? block->json : NULL, key, value) {
         int known = 0;
         for (enum posenc_layer_kind kind = 0; kind < POSENC_LAYER_LINEAR; kind++) {
-            known |= strcmp(key, posenc_layer_names[kind].key) == 0;
+            known |= strcmp(key, block_key(reader, kind)) == 0;
         }
         if (!known) {
             posenc_fail(posenc_warning(reader, block, key), POSENC_OK,
@@ -222,7 +228,8 @@ int posenc_read_rope(struct posenc_reader *reader, struct posenc_node *block)
         return add_set(reader, block, POSENC_EVERY_KIND, 1);
     }
     const struct posenc_node *local = family->flags & POSENC_FAMILY_LOCAL_PLAIN ? &none : block;
-    return add_set(reader, block, POSENC_LAYER_FULL, 1) < 0
+    /* Where full layers have a key of their own, the base of a flat block is not theirs. */
+    return add_set(reader, block, POSENC_LAYER_FULL, !family->global_base_key) < 0
                ? -1
                : add_set(reader, local, POSENC_LAYER_SLIDING, 0);
 }

@@ -168,9 +168,12 @@ static int read_base(struct posenc_reader *reader, const struct posenc_node *blo
         return read_ratio(reader, set);
     }
     int local = kind == POSENC_LAYER_SLIDING && family->local_base_key;
+    const char *key = local                      ? family->local_base_key
+                      : family->global_base_key ? family->global_base_key
+                                                : "rope_theta";
     const struct posenc_place places[] = {
         {block, own ? "rope_theta" : NULL},
-        {&reader->text, local ? family->local_base_key : "rope_theta"},
+        {&reader->text, key},
         {&reader->text, local ? NULL : family->base_key},
     };
     const struct posenc_place *found;
@@ -179,8 +182,7 @@ static int read_base(struct posenc_reader *reader, const struct posenc_node *blo
     }
     if (!found) {
         set->params.base = local ? family->local_base : family->base > 0.0 ? family->base : 10000.0;
-        posenc_assume_real(reader, local ? family->local_base_key : "rope_theta", set->params.base,
-                           "the default of this model_type");
+        posenc_assume_real(reader, key, set->params.base, "the default of this model_type");
         return 0;
     }
     return posenc_refuse_unless(reader, set->params.base > 1.0 && set->params.base < 0x1p76,
@@ -256,6 +258,32 @@ static int check_rotary_dim(struct posenc_reader *reader, int64_t rotary, int64_
     return 0;
 }
 
+/* DeepSeek-V4: the tail of the head turns; its width has a key of its own, or a fraction. */
+static int tail_width(struct posenc_reader *reader, const struct posenc_node *block,
+                      struct posenc_set *set)
+{
+    int64_t rotary = reader->family->rotary_dim;
+    int32_t head = set->params.head_dim;
+    double turned = 0.0;
+    int found = posenc_get_integer(reader, &reader->text, "qk_rope_head_dim", 2, head, &rotary);
+    int by_factor = found ? 0 : width_by_factor(reader, block, head, &turned);
+    if (found < 0 || by_factor < 0) {
+        return -1;
+    }
+    if (!found && !by_factor) {
+        posenc_assume_integer(reader, "qk_rope_head_dim", rotary, "the default of this model_type");
+    }
+    rotary = by_factor ? (int64_t)turned : rotary;
+    if (rotary > head || check_rotary_dim(reader, rotary, head) < 0) {
+        return rotary > head ? posenc_refuse(reader, &reader->text, "head_dim",
+                                             "must not be less than the width that turns")
+                             : -1;
+    }
+    set->params.rotary_dim = (int32_t)rotary;
+    set->params.rotary_offset = head - (int32_t)rotary;
+    return 0;
+}
+
 static int read_rotary_dim(struct posenc_reader *reader, const struct posenc_node *block,
                            struct posenc_set *set)
 {
@@ -263,6 +291,9 @@ static int read_rotary_dim(struct posenc_reader *reader, const struct posenc_nod
     int32_t width = set->params.head_dim - set->params.rotary_offset;
     int64_t given = 0;
     double turned = width;
+    if (family->flags & POSENC_FAMILY_TAIL) {
+        return tail_width(reader, block, set);
+    }
     if (family->flags & POSENC_FAMILY_MLA) { /* the rope part turns whole, whatever fractions say */
         set->params.rotary_dim = width;
         return check_rotary_dim(reader, width, set->params.head_dim);

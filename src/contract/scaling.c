@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scaling of a frequency set: what each kind of rope block needs, checked as a plan does. */
+#include "family.h"
 #include "kind.h"
 #include "reader.h"
 
@@ -142,6 +143,10 @@ static int read_yarn(struct posenc_reader *reader, const struct posenc_node *blo
         return -1;
     }
     params->truncate = truncate;
+    if ((reader->family->flags & POSENC_FAMILY_TAIL) && !(params->attention_factor > 0.0)) {
+        params->attention_factor = 1.0; /* its own code multiplies nothing */
+        posenc_assume_real(reader, "attention_factor", 1.0, "the rule of this model_type");
+    }
     return posenc_refuse_unless(reader, params->beta_slow <= params->beta_fast, block, "beta_slow",
                          "must not exceed beta_fast");
 }

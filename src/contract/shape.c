@@ -256,6 +256,11 @@ static void warn_of_others(struct posenc_reader *reader)
                         keys[i][1]);
         }
     }
+    if (reader->family->flags & POSENC_FAMILY_TAIL) {
+        posenc_fail(posenc_warning(reader, &reader->text, "compress_rates"), POSENC_OK,
+                    "keys of full layers are made of several tokens; values are turned as keys "
+                    "and the output is turned back by the position of the query");
+    }
     if ((reader->family->flags & POSENC_FAMILY_QUERY_LLAMA4) &&
         json_is_integer(json_object_get(reader->text.json, "attention_chunk_size"))) {
         posenc_fail(posenc_warning(reader, &reader->text, "attention_chunk_size"), POSENC_OK,
