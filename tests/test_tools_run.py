@@ -158,6 +158,16 @@ class Attend(Case):
         self.good(*words, "--set", "global", *self.files(q, k, v))
         self.good(*words, "--set", "local", *self.files(q, k[:, 1:], v[:, 1:]))
 
+    def test_a_cap_on_scores_is_refused(self):
+        x = np.ones((1, 1, 1, 256), np.float32)
+        with open(config("gemma2-9b"), encoding="utf-8") as file:
+            members = json.load(file)
+        self.bad(REFUSED, ["caps scores at 50"], "attend", "--model", config("gemma2-9b"),
+                 *self.files(x, x, x))
+        with open(self.path("free.json"), "w", encoding="utf-8") as file:
+            json.dump({**members, "attn_logit_softcapping": None}, file)
+        self.good("attend", "--model", self.path("free.json"), *self.files(x, x, x))
+
     def test_refusals(self):
         files = self.files(self.q, self.k, self.v)
         odd = self.files(self.q[:, :, :3], self.k, self.v)

@@ -193,6 +193,16 @@ static int rotate(struct work *work, const struct request *request, const posenc
     return TOOL_OK;
 }
 
+/* What the model asks for and attend does not have: leaving it out would be another result. */
+static int check_cap(const struct model *model)
+{
+    double cap = model->contract ? model->facts.logit_softcap : 0;
+    if (!(cap > 0))
+        return TOOL_OK;
+    return tool_fail(TOOL_REFUSED, "%s: the model caps scores at %.9g: caps are not offered yet",
+                     model->name, cap);
+}
+
 static int check_window(const struct model *model, const struct model_set *set, const int64_t keys)
 {
     int64_t window = model->contract ? model->facts.sliding_window : -1;
@@ -229,6 +239,8 @@ static int attend_with_model(struct work *work, struct request *request)
         return code;
     int64_t keys = work->tensor[K].shape[1];
     code = check_window(&model, &set, keys);
+    if (!code)
+        code = check_cap(&model);
     if (!code && set.rotated && posenc_plan_create(&plan, &set.params, &error))
         code = tool_fail_library(model.name, &error);
     if (!code && plan)

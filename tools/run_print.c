@@ -125,6 +125,9 @@ static void print_contract(const struct run *run)
              f->softmax_rule ? f->softmax_rule : "?");
     printf("  %-9s ", "softmax");
     print_wrapped(softmax);
+    if (f->logit_softcap > 0)
+        printf("  %-9s scores are capped at %.9g: not part of the self-check\n", "cap",
+               f->logit_softcap);
     if (f->sliding_window > 0)
         printf("  %-9s %lld tokens, on the layers that slide\n", "window",
                (long long)f->sliding_window);
