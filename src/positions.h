@@ -61,8 +61,8 @@ static inline int64_t posenc_position(const posenc_positions *positions, int axi
     }
 }
 
-/* Positions of any type: integers are exact in a double. Subnormal ones count as 0, as they do where
- * the caller has the CPU flush them, so that this does not change bits. */
+/* Positions of any type: integers are exact in a double. Subnormal ones count as 0, as they do
+ * where the caller has the CPU flush them, so that this does not change bits. */
 static inline double posenc_real_position(const posenc_positions *positions, int axis, int64_t b,
                                           int64_t t)
 {
