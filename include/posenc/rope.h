@@ -118,7 +118,8 @@ typedef struct posenc_rope_params {
     int64_t max_position;          /* positions >= this are refused; 0 = no limit */
     int32_t frequency_source;      /* POSENC_FREQUENCIES_* */
     int32_t reserved;              /* 0 */
-    const double *frequencies;     /* INVERSE: r/2 in [0, 2^76); DIVISORS: r/2 > 0; copied */
+    const double *frequencies;     /* r/2, copied. INVERSE: in [0, 2^76); DIVISORS: > 0; PERIODS: */
+                                   /* >= 2^-75, infinite = stands still */
     const float *cos_table;        /* instead of frequencies: [cos_rows][r/2], kept by reference, */
     const float *sin_table;        /* [sin_rows][r/2]; row p is position p; else both NULL */
     int64_t cos_rows;
@@ -140,7 +141,8 @@ typedef struct posenc_rope_params {
     int32_t xpos;                  /* POSENC_XPOS_* */
     int32_t reserved2;             /* 0 */
     double xpos_scale_base;        /* B of the decay; 512 */
-    int64_t xpos_center;           /* c of the decay: pinned, so that cached keys stay valid; 0 */
+    int64_t xpos_center;           /* c of the decay, in [-2^31, 2^31): pinned, so that cached */
+                                   /* keys stay valid; 0 */
     int32_t out_layout;            /* pair layout of what a rotation writes; 0 = layout. Another */
                                    /* one is for q_out and k_out that are not in place */
     int32_t reserved3;             /* 0 */
