@@ -251,22 +251,35 @@ static void test_no_memory_for_json(void **state)
     (void)state;
 }
 
-static void test_no_memory_for_contract(void **state)
+/* How many allocations of our own a text needs; each that fails is told. */
+static int64_t count_allocations(const char *text)
 {
-    static const char text[] = "{\"model_type\": \"smollm3\", " SHAPE "}";
     int64_t failures = 0;
-    for (countdown = 0; status_of(text, sizeof text - 1, NULL) != POSENC_OK;
-         countdown = ++failures) {
+    for (countdown = 0; status_of(text, strlen(text), NULL) != POSENC_OK; countdown = ++failures) {
         posenc_error error;
         countdown = failures;
-        assert_int_equal(status_of(text, sizeof text - 1, &error), POSENC_ERROR_MEMORY);
+        assert_int_equal(status_of(text, strlen(text), &error), POSENC_ERROR_MEMORY);
         assert_non_null(strstr(error.text, "memory"));
     }
+    countdown = -1;
+    return failures;
+}
+
+static void test_no_memory_for_contract(void **state)
+{
+    int64_t failures = count_allocations("{\"model_type\": \"smollm3\", " SHAPE "}");
+    int64_t axes = count_allocations("{\"model_type\": \"qwen2_vl\", " SHAPE "}");
+    int64_t lists = count_allocations(
+        "{" LLAMA ", \"head_dim\": 4, \"rope_scaling\": {\"type\": \"su\", \"factor\": 2,"
+        " \"original_max_position_embeddings\": 8, \"short_factor\": [1, 1],"
+        " \"long_factor\": [1, 2]}}");
     countdown = 0;
     posenc_contract *contract = NULL;
     assert_int_equal(posenc_contract_open(&contract, "/dev/zero", NULL), POSENC_ERROR_MEMORY);
     countdown = -1;
     assert_int_equal(failures, 4); /* contract, what it owns, layers, the plan of its set */
+    assert_int_equal(axes, 4);     /* contract, layers, map, plan */
+    assert_int_equal(lists, 6);    /* contract, layers, both lists, two plans */
     (void)state;
 }
 
