@@ -133,7 +133,7 @@ int posenc_read_scheme(struct posenc_reader *reader)
 {
     const struct posenc_family *family = reader->family;
     int answer = 0;
-    reader->scheme = family->scheme;
+    reader->scheme = (int)family->scheme;
     if (family->flags & (POSENC_FAMILY_TYPED | POSENC_FAMILY_ROPE_BY_TYPE)) {
         answer = scheme_by_type(reader);
     } else if (family->flags & POSENC_FAMILY_BY_WIDTH) {
