@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* posenc bands: a model's frequencies one by one, and what scaling made of them. */
+#include "bands.h"
+
 #include "json.h"
-#include "model.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,14 +27,6 @@ struct request {
     struct model_choice choice;
     int64_t trained;
     int json;
-};
-
-struct bands {
-    const char *id;
-    posenc_rope_params params;
-    int32_t pairs;
-    int64_t trained; /* -1 unknown */
-    double *frequency, *unscaled; /* `unscaled` is NULL where no formula stands behind */
 };
 
 static const double TURN = 6.283185307179586;
@@ -163,11 +156,8 @@ static posenc_rope_params without_scaling(const posenc_rope_params *scaled)
 
 /* What a model was trained on: what its file tells apart, else where its scaling began, else the
  * declared limit. */
-static int64_t trained_length(const struct request *request, const struct model *model,
-                              const posenc_rope_params *params)
+static int64_t trained_length(const struct model *model, const posenc_rope_params *params)
 {
-    if (request->trained > 0)
-        return request->trained;
     if (model->contract && model->facts.trained_position > 0)
         return model->facts.trained_position;
     if (params->scaling && params->original_max_position >= 1 &&
@@ -176,31 +166,47 @@ static int64_t trained_length(const struct request *request, const struct model 
     return model->contract ? model->facts.max_position : -1;
 }
 
+int bands_read(struct bands *b, const struct model *model, const struct model_set *set,
+               int64_t trained)
+{
+    *b = (struct bands){.id = set->id, .params = set->params, .pairs = set->params.rotary_dim / 2};
+    if (!set->rotated)
+        return tool_fail(TOOL_REFUSED, "%s: the layer is not rotated", model->name);
+    b->trained = trained > 0 ? trained : trained_length(model, &set->params);
+    b->frequency = b->memory = calloc(2 * (size_t)b->pairs + 1, sizeof(double));
+    if (!b->memory)
+        return tool_fail(TOOL_SYSTEM, "%s", strerror(ENOMEM));
+    posenc_rope_params plain = without_scaling(&set->params);
+    int code = read_frequencies(model, &set->params, b->frequency, b->pairs);
+    int32_t source = set->params.frequency_source;
+    if (source == POSENC_FREQUENCIES_FORMULA || source == POSENC_FREQUENCIES_DIVISORS)
+        b->unscaled = b->memory + b->pairs;
+    if (!code && b->unscaled)
+        code = read_frequencies(model, &plain, b->unscaled, b->pairs);
+    if (code)
+        bands_free(b);
+    return code;
+}
+
+void bands_free(struct bands *b)
+{
+    free(b->memory);
+    b->memory = NULL;
+}
+
 static int bands(const struct request *request, const struct model *model,
                  const struct model_set *set)
 {
-    struct bands b = {.id = set->id, .params = set->params, .pairs = set->params.rotary_dim / 2};
-    if (!set->rotated)
-        return tool_fail(TOOL_REFUSED, "%s: layer %lld is not rotated", model->name,
-                         (long long)request->choice.layer);
-    b.trained = trained_length(request, model, &set->params);
-    double *memory = calloc(2 * (size_t)b.pairs + 1, sizeof(double));
-    if (!memory)
-        return tool_fail(TOOL_SYSTEM, "%s", strerror(ENOMEM));
-    b.frequency = memory;
-    posenc_rope_params plain = without_scaling(&set->params);
-    int code = read_frequencies(model, &set->params, b.frequency, b.pairs);
-    int32_t source = set->params.frequency_source;
-    if (source == POSENC_FREQUENCIES_FORMULA || source == POSENC_FREQUENCIES_DIVISORS)
-        b.unscaled = memory + b.pairs;
-    if (!code && b.unscaled)
-        code = read_frequencies(model, &plain, b.unscaled, b.pairs);
-    if (!code && request->json)
+    struct bands b;
+    int code = bands_read(&b, model, set, request->trained);
+    if (code)
+        return code;
+    if (request->json)
         print_json(&b, model);
-    else if (!code)
+    else
         print_table(&b);
-    free(memory);
-    return code;
+    bands_free(&b);
+    return TOOL_OK;
 }
 
 static int take_option(void *to, int id, const char *value)

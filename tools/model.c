@@ -291,20 +291,12 @@ static int choose_direct(struct model *model, struct model_set *set,
     return code ? code : settle_length(model, set, choice->length, 0);
 }
 
-int model_choose(struct model *model, struct model_set *set, const struct model_choice *choice)
+int model_choose_set(struct model *model, struct model_set *set, const struct model_choice *choice)
 {
-    memset(model, 0, sizeof *model);
     memset(set, 0, sizeof *set);
-    if (choice->rope)
-        return choose_direct(model, set, choice);
-    if (!choice->model)
-        return tool_wrong_usage("--model or --rope is missing");
-    int code = model_open(model, choice->model);
-    if (code)
-        return code;
     int32_t index = 0;
     int64_t length = -1;
-    code = pick(model, choice, &index, &length);
+    int code = pick(model, choice, &index, &length);
     set->max_position = model->facts.max_position;
     set->rotated = index >= 0;
     set->id = !code && index >= 0 ? set_id(model, index) : "none";
@@ -320,6 +312,21 @@ int model_choose(struct model *model, struct model_set *set, const struct model_
             tool_fail(TOOL_REFUSED, "%s: --limit: the model states no trained limit", model->name);
     if (!code && choice->limit)
         set->params.max_position = set->max_position;
+    return code;
+}
+
+int model_choose(struct model *model, struct model_set *set, const struct model_choice *choice)
+{
+    memset(model, 0, sizeof *model);
+    memset(set, 0, sizeof *set);
+    if (choice->rope)
+        return choose_direct(model, set, choice);
+    if (!choice->model)
+        return tool_wrong_usage("--model or --rope is missing");
+    int code = model_open(model, choice->model);
+    if (code)
+        return code;
+    code = model_choose_set(model, set, choice);
     if (code)
         model_close(model);
     return code;

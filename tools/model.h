@@ -48,6 +48,9 @@ struct model_set {
 /* Opens what `choice` names and picks the set that it means; refuses a choice that is none. */
 int model_choose(struct model *model, struct model_set *set, const struct model_choice *choice);
 
+/* The same of an open model, which it leaves open. */
+int model_choose_set(struct model *model, struct model_set *set, const struct model_choice *choice);
+
 /* Parses WIDTH[,key=value]...; TOOL_OK or wrong usage. */
 int model_parse_rope(posenc_rope_params *params, const char *text);
 

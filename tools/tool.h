@@ -88,5 +88,6 @@ int tool_fingerprint(int argc, char **argv);
 int tool_rows(int argc, char **argv);
 int tool_bands(int argc, char **argv);
 int tool_compare(int argc, char **argv);
+int tool_plot(int argc, char **argv);
 
 #endif
