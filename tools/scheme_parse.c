@@ -149,7 +149,8 @@ int scheme_parse_alibi(posenc_alibi_params *params, const char *text)
     params->form = POSENC_ALIBI_DISTANCE;
     int code = split("--alibi", text, first, sizeof first, take_alibi, params);
     if (!code && !tool_integer(first, 1, 65536, &params->heads))
-        code = tool_wrong_usage("--alibi: HEADS is '%s': must be an integer from 1 to 65536", first);
+        code =
+            tool_wrong_usage("--alibi: HEADS is '%s': must be an integer from 1 to 65536", first);
     return code;
 }
 
