@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The C program of the README's first screen compiles without a warning through pkg-config from a
-# staged install, runs, and prints what the README says it prints.
-# usage: readme.sh SOURCE-FOLDER BUILD-FOLDER WORK-FOLDER CC LIBDIR
+# staged install, runs, and prints what the README says it prints. The Python program of
+# docs/building.md runs as it stands.
+# usage: readme.sh SOURCE-FOLDER BUILD-FOLDER WORK-FOLDER CC LIBDIR PYTHON
 set -euo pipefail
-source=$1 build=$2 work=$3 cc=$4 libdir=$5
+source=$1 build=$2 work=$3 cc=$4 libdir=$5 python=$6
 rm -rf "$work"
 mkdir -p "$work"
 env -u DESTDIR cmake --install "$build" --prefix "$work/prefix" >"$work/log" ||
     { cat "$work/log"; exit 1; }
 
-# block LANGUAGE: the first fenced block of that language.
+# block LANGUAGE FILE: the first fenced block of that language.
 block() {
-    awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } on && /^```$/ { exit } on' \
-        "$source/README.md"
+    awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } on && /^```$/ { exit } on' "$source/$2"
 }
 
-block c >"$work/example.c"
-block text >"$work/expected"
+block c README.md >"$work/example.c"
+block text README.md >"$work/expected"
 grep -q posenc_rope "$work/example.c" || { echo "no C program found in README.md"; exit 1; }
 [ "$(grep -n '^```c$' "$source/README.md" | head -n 1 | cut -d: -f1)" -le 30 ] ||
     { echo "the C program is not on the first screen"; exit 1; }
@@ -30,5 +30,13 @@ export PKG_CONFIG_PATH=$work/prefix/$libdir/pkgconfig
 # shellcheck disable=SC2046
 "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror "$work/example.c" -o "$work/example" \
     $(pkg-config --cflags --libs posenc)
-LD_LIBRARY_PATH=$work/prefix/$libdir "$work/example" >"$work/printed"
+export LD_LIBRARY_PATH=$work/prefix/$libdir
+"$work/example" >"$work/printed"
 diff "$work/expected" "$work/printed"
+
+# In a query of ones channel 0 becomes cos 5 - sin 5.
+block python docs/building.md >"$work/example.py"
+echo 'print("%.6f" % q[0, 0, 31, 0])' >>"$work/example.py"
+cp "$source/tests/data/configs/llama-3.1-8b.json" "$work/config.json"
+(cd "$work" && "$python" example.py) >"$work/printed"
+diff - "$work/printed" <<<1.242586
