@@ -244,27 +244,15 @@ static struct posenc_plan *make(const posenc_rope_params *p, const struct posenc
     return NULL;
 }
 
-/* The struct that ended before `length` and this one are known; sizes between them are garbage. */
-static int32_t read_params(posenc_rope_params *p, const posenc_rope_params *params,
-                           posenc_error *error)
-{
-    const size_t first = offsetof(posenc_rope_params, length);
-    posenc_rope_params_init(p);
-    int32_t status = posenc_struct_read(p, sizeof(*p), first, params, "params", error);
-    if (!status && p->struct_size > first && p->struct_size < sizeof(*p))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "params.struct_size is %d: must be the size of the struct, %d",
-                           (int64_t)p->struct_size, (int64_t)sizeof(*p));
-    return status;
-}
-
 int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,
                            posenc_error *error)
 {
     posenc_rope_params p;
     if (!plan)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "plan is NULL: must be given");
-    int32_t status = read_params(&p, params, error);
+    posenc_rope_params_init(&p);
+    int32_t status = posenc_struct_read(&p, sizeof(p), offsetof(posenc_rope_params, length), params,
+                                        "params", error);
     if (!status)
         status = posenc_rope_params_check(&p, error);
     const struct posenc_kernels *kernels = NULL;

@@ -214,25 +214,13 @@ static int32_t check_sets(posenc_positions *p, const posenc_plan *plan, int64_t 
     return POSENC_OK;
 }
 
-/* The struct that ended before the axes and this one are known; sizes between them are garbage. */
-static int32_t read_struct(posenc_positions *copy, const posenc_positions *positions,
-                           posenc_error *error)
-{
-    const size_t first = offsetof(posenc_positions, axes);
-    memset(copy, 0, sizeof(*copy));
-    int32_t status = posenc_struct_read(copy, sizeof(*copy), first, positions, "positions", error);
-    if (!status && copy->struct_size > first && copy->struct_size < sizeof(*copy))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "positions.struct_size is %d: must be the size of the struct, %d",
-                           (int64_t)copy->struct_size, (int64_t)sizeof(*copy));
-    return status;
-}
-
 int32_t posenc_positions_check(posenc_positions *copy, const posenc_positions *positions,
                                const posenc_plan *plan, int64_t batch, int64_t tokens,
                                posenc_error *error)
 {
-    int32_t status = read_struct(copy, positions, error);
+    memset(copy, 0, sizeof(*copy));
+    int32_t status = posenc_struct_read(copy, sizeof(*copy), offsetof(posenc_positions, axes),
+                                        positions, "positions", error);
     if (!status)
         status = check_form(copy, plan, error);
     if (status || batch == 0 || tokens == 0)

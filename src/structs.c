@@ -6,7 +6,7 @@
 
 enum { LARGEST = 4096 }; /* a size beyond this is garbage, and its tail is not safe to look at */
 
-int32_t posenc_struct_read(void *to, size_t known, size_t smallest, const void *from,
+int32_t posenc_struct_read(void *to, size_t known, size_t first, const void *from,
                            const char *name, posenc_error *error)
 {
     const unsigned char *bytes = from;
@@ -14,7 +14,7 @@ int32_t posenc_struct_read(void *to, size_t known, size_t smallest, const void *
     if (!from)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given", name);
     memcpy(&size, from, sizeof(size));
-    if (size < smallest || size > LARGEST)
+    if ((size < known && size != first) || size > LARGEST)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.struct_size is %d: must be the size of the struct, %d", name,
                            (int64_t)size, (int64_t)known);
