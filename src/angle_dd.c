@@ -2,8 +2,6 @@
 /* Cosine and sine in double-double, for rows of doubles and rows with a decay. */
 #include "angle_dd.h"
 
-static const posenc_dd TWO_PI = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
-
 /*
  * Taylor's series in z = x^2 <= (pi/4)^2. The first three coefficients are double-doubles. The rest
  * is a double: z^3 times it is below 2^-14 (sine) and 2^-11 (cosine), so that costs 2^-62. What is
@@ -46,7 +44,7 @@ void posenc_sincos_dd(struct posenc_turns a, posenc_dd *sine, posenc_dd *cosine)
     const double top = (double)(int64_t)(rest & ~UINT64_C(0xffffffff));
     const posenc_dd low =
         posenc_dd_sum((double)(uint32_t)rest, (double)(a.low & 0x3fffffff) * 0x1p-30);
-    posenc_dd x = posenc_dd_mul(posenc_dd_add(posenc_dd_from(top), low), TWO_PI);
+    posenc_dd x = posenc_dd_mul(posenc_dd_add(posenc_dd_from(top), low), posenc_dd_two_pi);
     x = (posenc_dd){x.hi * 0x1p-66, x.lo * 0x1p-66};
     const posenc_dd z = posenc_dd_mul(x, x);
     posenc_dd s = posenc_dd_mul(x, series(z, SINE, SINE_REST)), c = series(z, COSINE, COSINE_REST);

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static const posenc_dd LN_2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
-
 posenc_dd posenc_dd_power(posenc_dd a, int32_t n)
 {
     posenc_dd result = posenc_dd_from(1.0);
@@ -96,7 +94,8 @@ posenc_dd posenc_dd_log(double x)
         sum = posenc_dd_add(posenc_dd_mul(sum, square), term);
     }
     posenc_dd atanh_twice = posenc_dd_mul(posenc_dd_add(z, z), sum);
-    return posenc_dd_add(posenc_dd_mul(LN_2, posenc_dd_from((double)exponent)), atanh_twice);
+    posenc_dd log = posenc_dd_mul(posenc_dd_ln_2, posenc_dd_from((double)exponent));
+    return posenc_dd_add(log, atanh_twice);
 }
 
 /*
@@ -105,9 +104,9 @@ posenc_dd posenc_dd_log(double x)
  */
 posenc_dd posenc_dd_exp(posenc_dd x)
 {
-    double k = (x.hi / LN_2.hi + 0x1.8p52) - 0x1.8p52;
+    double k = (x.hi / posenc_dd_ln_2.hi + 0x1.8p52) - 0x1.8p52;
     posenc_dd one = posenc_dd_from(1.0), sum = one;
-    posenc_dd r = posenc_dd_sub(x, posenc_dd_mul(LN_2, posenc_dd_from(k)));
+    posenc_dd r = posenc_dd_sub(x, posenc_dd_mul(posenc_dd_ln_2, posenc_dd_from(k)));
     for (int32_t j = 12; j >= 1; j--) {
         posenc_dd part = posenc_dd_div(r, posenc_dd_from(64.0 * (double)j));
         sum = posenc_dd_add(one, posenc_dd_mul(part, sum));
@@ -170,4 +169,22 @@ float posenc_dd_round_float(posenc_dd x)
     int32_t exponent;
     posenc_dd_mantissa(x.hi, &exponent);
     return (float)round_to(x, posenc_dd_power_of_two(exponent - 23));
+}
+
+float posenc_log_f32(float x)
+{
+    posenc_dd log = posenc_dd_log((double)x);
+    if (log.hi < 0.0) {
+        return -posenc_dd_round_float(posenc_dd_negate(log));
+    }
+    return log.hi > 0.0 ? posenc_dd_round_float(log) : 0.0f;
+}
+
+/* A square may be a tie, which only an exact product decides. */
+float posenc_power_f32(float x, posenc_dd log, double y)
+{
+    if (y == 2.0) {
+        return x * x;
+    }
+    return posenc_dd_round_float(posenc_dd_exp(posenc_dd_mul(log, posenc_dd_from(y))));
 }

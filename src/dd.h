@@ -16,6 +16,10 @@ typedef struct posenc_dd {
     double lo;
 } posenc_dd;
 
+static const posenc_dd posenc_dd_pi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
+static const posenc_dd posenc_dd_two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
+static const posenc_dd posenc_dd_ln_2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+
 static inline posenc_dd posenc_dd_from(double x)
 {
     return (posenc_dd){x, 0.0};
@@ -140,5 +144,13 @@ double posenc_dd_round_scaled(posenc_dd x, int32_t exponent);
 
 /* The float nearest to x, rounded once. x > 0, in the range of normal floats. */
 float posenc_dd_round_float(posenc_dd x);
+
+/* Functions of float32 correctly rounded, where a libm's own last bit would be anyone's guess. */
+
+/* ln x for a finite x > 0. */
+float posenc_log_f32(float x);
+
+/* x^y for a finite x > 0 with ln x = log. */
+float posenc_power_f32(float x, posenc_dd log, double y);
 
 #endif

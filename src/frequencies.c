@@ -6,8 +6,6 @@
 
 static const posenc_dd ONE = {1.0, 0.0};
 
-static const posenc_dd TWO_PI = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
-
 static const posenc_dd LN_TWO_PI = {0x1.d67f1c864beb5p+0, -0x1.65b5a1b7ff5dfp-54};
 
 /* What the pairs of a set share. YARN: the range of the ramp. LLAMA3: low, high and L0, scaled. */
@@ -78,7 +76,8 @@ static void llama3_exact_prepare(exact_context *context)
     double low = posenc_dd_round_scaled(posenc_dd_from(p->low_freq_factor), -exponent);
     double length = posenc_dd_round_scaled(posenc_dd_from(p->original_max_position), -exponent);
     context->low = posenc_dd_from(low);
-    context->length = posenc_dd_div(posenc_dd_from(length < 0x1p200 ? length : 0x1p200), TWO_PI);
+    length = length < 0x1p200 ? length : 0x1p200;
+    context->length = posenc_dd_div(posenc_dd_from(length), posenc_dd_two_pi);
 }
 
 static double llama3_exact(const exact_context *context, int32_t pair, posenc_dd w)

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-static const double PI = 0x1.921fb54442d18p+1;
-
 /* What the pairs of a set share; low and high are doubles, as in Python. */
 typedef struct f32_context {
     const posenc_rope_params *params;
@@ -25,31 +23,13 @@ typedef struct f32_rule {
     float (*value)(const f32_context *context, int32_t pair, float power);
 } f32_rule;
 
-/* x^y for a finite x > 0 with ln x = log, correctly rounded. A square may be a tie: one product. */
-static float power_f32(float x, posenc_dd log, double y)
-{
-    if (y == 2.0) {
-        return x * x;
-    }
-    return posenc_dd_round_float(posenc_dd_exp(posenc_dd_mul(log, posenc_dd_from(y))));
-}
-
-/* The same in double: Python's x ** y. */
+/* x^y in double, correctly rounded: Python's x ** y. */
 static double power_f64(double x, double y)
 {
     if (y == 2.0) {
         return x * x;
     }
     return posenc_dd_exp(posenc_dd_mul(posenc_dd_log(x), posenc_dd_from(y))).hi;
-}
-
-static float log_f32(float x)
-{
-    posenc_dd log = posenc_dd_log((double)x);
-    if (log.hi < 0.0) {
-        return -posenc_dd_round_float(posenc_dd_negate(log));
-    }
-    return log.hi > 0.0 ? posenc_dd_round_float(log) : 0.0f;
 }
 
 static float exp_f32(float x)
@@ -88,7 +68,7 @@ static float llama3_value(const f32_context *context, int32_t pair, float power)
     (void)pair;
     const posenc_rope_params *p = context->params;
     float factor = (float)context->factor, w = 1.0f / power;
-    float wavelength = 1.0f / w * (float)(2.0 * PI);
+    float wavelength = 1.0f / w * (float)(posenc_dd_two_pi.hi);
     float scaled = wavelength > (float)context->low ? w / factor : w;
     if (wavelength < (float)context->high || wavelength > (float)context->low) {
         return scaled;
@@ -102,7 +82,7 @@ static float llama3_value(const f32_context *context, int32_t pair, float power)
 /* c(n) as Python's doubles give it, with correctly rounded logarithms. */
 static double yarn_pair(const posenc_rope_params *p, double turns)
 {
-    double log = posenc_dd_log(p->original_max_position / (turns * 2.0 * PI)).hi;
+    double log = posenc_dd_log(p->original_max_position / (turns * 2.0 * posenc_dd_pi.hi)).hi;
     return (double)p->rotary_dim * log / (2.0 * posenc_dd_log(p->base).hi);
 }
 
@@ -158,14 +138,14 @@ static void ntk_mixed_prepare(f32_context *context)
 {
     const posenc_rope_params *p = context->params;
     double pairs = (double)p->rotary_dim / 2.0;
-    context->divisor = log_f32((float)context->factor) /
+    context->divisor = posenc_log_f32((float)context->factor) /
                        (float)power_f64(pairs, p->mixed_exponent);
 }
 
 static float ntk_mixed_value(const f32_context *context, int32_t pair, float power)
 {
     float k = (float)(pair + 1), exponent = (float)context->params->mixed_exponent;
-    float step = power_f32(k, posenc_dd_log((double)k), (double)exponent);
+    float step = posenc_power_f32(k, posenc_dd_log((double)k), (double)exponent);
     return 1.0f / power / exp_f32(context->divisor * step);
 }
 
@@ -191,7 +171,7 @@ static void dynamic_prepare(f32_context *context)
     }
     float growth = (float)s * (float)context->tokens / (float)trained - (float)(s - 1.0);
     posenc_dd log = posenc_dd_log((double)growth);
-    context->base = (float)p->base * power_f32(growth, log, ntk_exponent(p));
+    context->base = (float)p->base * posenc_power_f32(growth, log, ntk_exponent(p));
 }
 
 static float longrope_value(const f32_context *context, int32_t pair, float power)
@@ -243,7 +223,9 @@ void posenc_frequencies_f32(const posenc_rope_params *params, int64_t length, in
             continue;
         }
         float exponent = (float)(2 * i) / (float)params->rotary_dim;
-        float power = overflow && i > 0 ? INFINITY : power_f32(context.base, log, (double)exponent);
+        float power = overflow && i > 0
+                          ? INFINITY
+                          : posenc_power_f32(context.base, log, (double)exponent);
         inv_freq[i - first] = rule->value(&context, i, (float)posenc_divisor(params, i) * power);
     }
 }

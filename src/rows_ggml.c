@@ -8,19 +8,9 @@
 #include "plan.h"
 #include "rows.h"
 
-/* Correctly rounded, where a libm's own last bit would be anyone's guess. x > 0. */
-static float log_f32(float x)
-{
-    posenc_dd log = posenc_dd_log((double)x);
-    if (log.hi < 0)
-        return -posenc_dd_round_float(posenc_dd_negate(log));
-    return log.hi > 0 ? posenc_dd_round_float(log) : 0;
-}
-
 static float pow_f32(float base, float exponent)
 {
-    posenc_dd log = posenc_dd_mul(posenc_dd_log((double)base), posenc_dd_from((double)exponent));
-    return posenc_dd_round_float(posenc_dd_exp(log));
+    return posenc_power_f32(base, posenc_dd_log((double)base), (double)exponent);
 }
 
 /* The pair that turns `turns` times in the original context. */
@@ -28,7 +18,7 @@ static float corr_dim(const posenc_rope_params *p, float turns)
 {
     const float pi = 0x1.921fb6p+1f, dims = (float)p->rotary_dim;
     float ratio = (float)p->original_max_position / (turns * 2 * pi);
-    return dims * log_f32(ratio) / (2 * log_f32((float)p->base));
+    return dims * posenc_log_f32(ratio) / (2 * posenc_log_f32((float)p->base));
 }
 
 static float floor_f32(float x)

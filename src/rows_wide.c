@@ -5,8 +5,6 @@
 #include "plan.h"
 #include "rows.h"
 
-static const posenc_dd LN_2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
-
 /* ln z(i) with z = (2i + 0.4 r) / (1.4 r) = (10 i + 2 r) / 7 r, over B, for one side. */
 void posenc_xpos_prepare(const posenc_rope_params *params, posenc_dd *log_decay)
 {
@@ -26,9 +24,9 @@ void posenc_xpos_prepare(const posenc_rope_params *params, posenc_dd *log_decay)
  */
 static posenc_dd exponential(posenc_dd x)
 {
-    const double k = (x.hi / LN_2.hi + 0x1.8p52) - 0x1.8p52;
+    const double k = (x.hi / posenc_dd_ln_2.hi + 0x1.8p52) - 0x1.8p52;
     const posenc_dd one = posenc_dd_from(1);
-    posenc_dd r = posenc_dd_sub(x, posenc_dd_mul(LN_2, posenc_dd_from(k)));
+    posenc_dd r = posenc_dd_sub(x, posenc_dd_mul(posenc_dd_ln_2, posenc_dd_from(k)));
     r = (posenc_dd){r.hi / 64, r.lo / 64};
     double rest = 1.0 / 40320;
     for (int n = 7; n >= 3; n--) {
@@ -44,20 +42,12 @@ static posenc_dd exponential(posenc_dd x)
     return (posenc_dd){sum.hi * scale, sum.lo * scale};
 }
 
-/* p - c as a double-double: c has up to 64 bits. */
-static posenc_dd distance(double position, int64_t center)
-{
-    const posenc_dd c = posenc_dd_sum((double)(center >> 32) * 0x1p32,
-                                      (double)(uint32_t)center);
-    return posenc_dd_sub(posenc_dd_from(position), c);
-}
-
 /* The decay is cut where its logarithm leaves +-600: beyond, floats have long overflowed or become
  * 0, and doubles are near their ends. */
 static posenc_dd decay_of(const posenc_plan *plan, size_t pair, double position)
 {
-    posenc_dd x = posenc_dd_mul(distance(position, plan->params.xpos_center),
-                                plan->log_decay[pair]);
+    posenc_dd distance = posenc_dd_sum(position, -(double)plan->params.xpos_center);
+    posenc_dd x = posenc_dd_mul(distance, plan->log_decay[pair]);
     if (x.hi > 600 || x.hi < -600)
         x = posenc_dd_from(x.hi > 0 ? 600 : -600);
     return exponential(x);
@@ -95,7 +85,7 @@ static void fill_block(const struct posenc_rows_span *span, const struct posenc_
     const posenc_plan *plan = span->plan;
     const posenc_positions *positions = span->positions;
     double own[POSENC_ROW_BLOCK];
-    if (plan->depends_on_length && posenc_rows_set(span, 0) < 0)
+    if (posenc_rows_set(span, 0) < 0)
         posenc_frequencies(&plan->params, posenc_length(positions, span->batch), 0,
                            (int32_t)to->first, (int32_t)to->count, own);
     for (size_t t = 0; t < span->tokens; t++) {

@@ -8,8 +8,6 @@
 enum { MAX_HEAD_DIM = 65536, MAX_AXES = 4, Y = 0, X = 1 };
 static const double USUAL_BASE = 10000;
 
-static const posenc_dd PI = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
-
 /* How the frequencies of a form follow from j, the place of a pair in its block of D/4. */
 enum rule {
     POWERS,      /* base^(-4j/D) */
@@ -65,9 +63,9 @@ static int32_t check_memory(posenc_rope_params *params, size_t pairs, double *in
 {
     struct posenc_array arrays[4];
     posenc_rope_params copy;
-    size_t smallest = offsetof(posenc_rope_params, axis_of_pair) + sizeof(copy.axis_of_pair);
+    /* The oldest form has no axes. */
     int32_t status =
-        posenc_struct_read(&copy, sizeof(copy), smallest, params, "params", error);
+        posenc_struct_read(&copy, sizeof(copy), sizeof(copy), params, "params", error);
     if (!status)
         status = posenc_array_check(&arrays[0], params, copy.struct_size, 1, "params", error);
     if (!status)
@@ -101,7 +99,7 @@ static double point_on_line(double base, int32_t block, int32_t j)
     if (j > 0)
         one = posenc_dd_add(one, posenc_dd_div(posenc_dd_mul(rise, posenc_dd_from((double)j)),
                                                posenc_dd_from((double)(block - 1))));
-    return posenc_dd_mul(PI, one).hi;
+    return posenc_dd_mul(posenc_dd_pi, one).hi;
 }
 
 /* Pair j of a block; `second` tells which of the two. `step` is base^(-1/block), of which the
@@ -114,10 +112,8 @@ static double frequency(enum rule rule, double base, posenc_dd step, int32_t blo
         return point_on_line(base, block, j);
     case ALTERNATING:
         return posenc_dd_power(step, 2 * j + second).hi;
-    case TURNS: {
-        posenc_dd w = posenc_dd_mul(posenc_dd_power(step, j), PI);
-        return posenc_dd_add(w, w).hi;
-    }
+    case TURNS:
+        return posenc_dd_mul(posenc_dd_power(step, j), posenc_dd_two_pi).hi;
     default:
         return posenc_dd_power(step, j).hi;
     }
