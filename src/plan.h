@@ -64,9 +64,8 @@ void posenc_xpos_prepare(const posenc_rope_params *params, posenc_dd *log_decay)
 /* Checks every field of params that were completed by their defaults. */
 int32_t posenc_rope_params_check(const posenc_rope_params *params, posenc_error *error);
 
-/* The set that a length (where the plan depends on it) or a factor selects. NULL for lengths beyond
+/* The set that a length (where the plan depends on it) or a factor selects. -1 for lengths beyond
  * L0 of DYNAMIC_NTK: posenc_frequencies has it. */
-const struct posenc_frequency_set *posenc_plan_set(const struct posenc_plan *plan, int64_t length,
-                                                   int32_t set);
+int32_t posenc_plan_set(const struct posenc_plan *plan, int64_t length, int32_t factor);
 
 #endif

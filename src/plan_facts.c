@@ -4,14 +4,13 @@
 #include "frequencies.h"
 #include "plan.h"
 
-const struct posenc_frequency_set *posenc_plan_set(const struct posenc_plan *plan, int64_t length,
-                                                   int32_t set)
+int32_t posenc_plan_set(const struct posenc_plan *plan, int64_t length, int32_t factor)
 {
     if (!plan->depends_on_length)
-        return &plan->sets[set];
+        return factor;
     if (length <= posenc_trained_length(&plan->params))
-        return &plan->sets[0];
-    return plan->params.scaling == POSENC_SCALING_LONGROPE ? &plan->sets[1] : NULL;
+        return 0;
+    return plan->num_sets > 1 ? 1 : -1;
 }
 
 int32_t posenc_plan_pairs(const posenc_plan *plan)
@@ -98,14 +97,13 @@ int32_t posenc_plan_inv_freq_at(const posenc_plan *plan, int64_t length, int32_t
     if (set < 0 || set >= sets)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "set is %d: must be 0..%d", (int64_t)set,
                            (int64_t)(sets - 1));
-    const struct posenc_frequency_set *found = posenc_plan_set(plan, length, set);
-    if (found)
-        memcpy(inv_freq, found->inv_freq, count * sizeof(double));
+    int32_t found = posenc_plan_set(plan, length, set);
+    if (found >= 0)
+        memcpy(inv_freq, plan->sets[found].inv_freq, count * sizeof(double));
     else
         frequencies_of_length(plan, length, inv_freq);
     if (attention_factor)
-        *attention_factor = found ? found->attention_factor
-                                  : posenc_attention_factor(&plan->params, length);
+        *attention_factor = plan->sets[found < 0 ? 0 : found].attention_factor;
     return POSENC_OK;
 }
 

@@ -3,18 +3,14 @@
 #include "rows.h"
 
 #include "error.h"
-#include "frequencies.h"
 #include "plan.h"
 #include "tensor.h"
 
 int32_t posenc_rows_set(const struct posenc_rows_span *span, size_t t)
 {
-    const posenc_plan *plan = span->plan;
-    if (!plan->depends_on_length)
-        return posenc_set(span->positions, span->batch, span->token + (int64_t)t);
-    if (posenc_length(span->positions, span->batch) <= posenc_trained_length(&plan->params))
-        return 0;
-    return plan->num_sets > 1 ? 1 : -1;
+    const posenc_positions *positions = span->positions;
+    return posenc_plan_set(span->plan, posenc_length(positions, span->batch),
+                           posenc_set(positions, span->batch, span->token + (int64_t)t));
 }
 
 static void copy_table(const struct posenc_rows_target *to, ptrdiff_t at, const float *cos,

@@ -191,7 +191,7 @@ static unsigned axes_of(const struct posenc_rows_span *span, size_t first, size_
 
 void posenc_rows_exact(const struct posenc_rows_span *span, const struct posenc_rows_target *to)
 {
-    const int dynamic = span->plan->depends_on_length && posenc_rows_set(span, 0) < 0;
+    const int dynamic = posenc_rows_set(span, 0) < 0;
     if (!dynamic && axes_of(span, to->first, to->count) == 1) {
         fill_axis(span, to, 0, NULL);
         return;

@@ -47,7 +47,7 @@ static void fill_chunk(const struct posenc_rows_span *span, const struct posenc_
 {
     const posenc_plan *plan = span->plan;
     float own[CHUNK];
-    if (plan->depends_on_length && posenc_rows_set(span, 0) < 0)
+    if (posenc_rows_set(span, 0) < 0)
         posenc_frequencies_f32(&plan->params, posenc_length(span->positions, span->batch), 0,
                                (int32_t)to->first, (int32_t)to->count, own);
     for (size_t t = 0; t < span->tokens; t++) {
