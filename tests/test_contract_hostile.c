@@ -153,11 +153,11 @@ static void test_long_names(void **state)
     (void)state;
 }
 
-/* Makes and sets a locale with another decimal point, where the tools for it are installed. */
-static int set_point(const char *code, const char *point)
+/* The source of a locale that has another decimal point. */
+static void write_locale(const char *path, const char *code)
 {
     static const char *const plain[] = {"CTYPE", "COLLATE", "MONETARY", "MESSAGES", "TIME"};
-    FILE *file = fopen("posenc_point.src", "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("comment_char %\nescape_char /\n", file);
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
@@ -166,17 +166,29 @@ static int set_point(const char *code, const char *point)
     fprintf(file, "LC_NUMERIC\ndecimal_point \"<%s>\"\nthousands_sep \"\"\ngrouping -1\n"
                   "END LC_NUMERIC\n", code);
     assert_int_equal(fclose(file), 0);
+}
+
+/* Makes and sets it, where the tools for that are installed; a set locale needs no file. */
+static int set_point(const char *code, const char *point)
+{
+    char folder[] = "locale.XXXXXX", path[64], command[200];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/source", folder);
+    write_locale(path, code);
     /* It warns of the categories left out and exits with 1 although it made the locale. */
-    int made = system("localedef -c -i ./posenc_point.src -f UTF-8 ./posenc_point.UTF-8"
-                      " >posenc_point.log 2>&1");
-    char *folder = getcwd(NULL, 0);
-    assert_non_null(folder);
-    setenv("LOCPATH", folder, 1);
-    free(folder);
+    snprintf(command, sizeof command,
+             "cd %s && localedef -c -i ./source -f UTF-8 ./point.UTF-8 >/dev/null 2>&1", folder);
+    int made = system(command);
     (void)made;
+    char *whole = realpath(folder, NULL);
+    assert_non_null(whole);
+    setenv("LOCPATH", whole, 1);
+    free(whole);
     setlocale(LC_ALL, "C");
-    return setlocale(LC_ALL, "posenc_point.UTF-8") &&
-           strcmp(localeconv()->decimal_point, point) == 0;
+    int set = setlocale(LC_ALL, "point.UTF-8") && strcmp(localeconv()->decimal_point, point) == 0;
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    return set;
 }
 
 /* jansson alone aborts on a decimal point of two bytes. */
