@@ -14,29 +14,48 @@ int32_t posenc_rows_set(const struct posenc_rows_span *span, size_t t)
 }
 
 static void copy_table(const struct posenc_rows_target *to, ptrdiff_t at, const float *cos,
-                       const float *sin)
+                       const float *sin, size_t count)
 {
     if (to->dtype == POSENC_F32) {
-        memcpy((float *)to->cos + at, cos, to->count * sizeof(float));
-        memcpy((float *)to->sin + at, sin, to->count * sizeof(float));
+        memcpy((float *)to->cos + at, cos, count * sizeof(float));
+        memcpy((float *)to->sin + at, sin, count * sizeof(float));
         return;
     }
-    for (size_t i = 0; i < to->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         ((double *)to->cos + at)[i] = cos[i];
         ((double *)to->sin + at)[i] = sin[i];
     }
+}
+
+/* How many of `count` pairs from `first` on follow the axis of the first, which is written. */
+static size_t pairs_alike(const struct posenc_rows_span *span, size_t first, size_t count,
+                          int *axis)
+{
+    const int32_t *axis_of_pair = span->plan->axis_of_pair;
+    size_t alike = 1;
+    *axis = 0;
+    if (!axis_of_pair || !span->positions->axis_stride)
+        return count;
+    *axis = axis_of_pair[first];
+    while (alike < count && axis_of_pair[first + alike] == *axis)
+        alike++;
+    return alike;
 }
 
 static void fill_from_table(const struct posenc_rows_span *span,
                             const struct posenc_rows_target *to)
 {
     const posenc_plan *plan = span->plan;
-    for (size_t t = 0; t < span->tokens; t++) {
-        size_t position = (size_t)posenc_position(span->positions, 0, span->batch,
-                                                  span->token + (int64_t)t);
-        size_t at = position * (size_t)plan->pairs + to->first;
-        copy_table(to, (ptrdiff_t)t * to->stride, plan->params.cos_table + at,
-                   plan->params.sin_table + at);
+    int axis;
+    for (size_t i = 0, alike; i < to->count; i += alike) {
+        alike = pairs_alike(span, to->first + i, to->count - i, &axis);
+        for (size_t t = 0; t < span->tokens; t++) {
+            size_t position = (size_t)posenc_position(span->positions, axis, span->batch,
+                                                      span->token + (int64_t)t);
+            size_t at = position * (size_t)plan->pairs + to->first + i;
+            copy_table(to, (ptrdiff_t)t * to->stride + (ptrdiff_t)i, plan->params.cos_table + at,
+                       plan->params.sin_table + at, alike);
+        }
     }
 }
 

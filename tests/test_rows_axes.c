@@ -131,6 +131,32 @@ static void test_pick(void **state)
             }
 }
 
+/* Rows of a table: each pair reads that of its own axis, in both dtypes and in pieces. */
+static void test_tables(void **state)
+{
+    enum { ROWS = 64, PAIRS = MOST_PAIRS };
+    static float cos[ROWS * PAIRS], sin[ROWS * PAIRS];
+    posenc_rope_params params = test_params(POSENC_SPLIT_HALF, 2 * PAIRS, 2 * PAIRS);
+    struct test_random random = {8};
+
+    (void)state;
+    for (int i = 0; i < ROWS * PAIRS; i++) {
+        cos[i] = test_unit(&random);
+        sin[i] = test_unit(&random);
+    }
+    params.cos_table = cos;
+    params.sin_table = sin;
+    params.cos_rows = params.sin_rows = ROWS;
+    for (int pattern = 0; pattern < PATTERNS; pattern++) {
+        make_axes((enum pattern)pattern, PAIRS, &random);
+        for (int a = 0; a < AXES; a++)
+            for (int n = 0; n < BATCH * TOKENS; n++)
+                ids64[a][n / TOKENS][n % TOKENS] = test_below(&random, ROWS);
+        check_pick(params, POSENC_I64, POSENC_F32);
+        check_pick(params, POSENC_I64, POSENC_F64);
+    }
+}
+
 /* Fused, in steps, and one token at a time from the last to the first. */
 enum { WIDEST = 1100, HEADS = 2, MOST_VALUES = BATCH * TOKENS * HEADS * WIDEST };
 
@@ -447,8 +473,8 @@ static void test_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pick), cmocka_unit_test(test_fused),  cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_b31),  cmocka_unit_test(test_models),
+        cmocka_unit_test(test_pick), cmocka_unit_test(test_tables), cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_sets), cmocka_unit_test(test_b31),    cmocka_unit_test(test_models),
         cmocka_unit_test(test_wide_heads),
     };
 
