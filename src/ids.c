@@ -42,7 +42,8 @@ int32_t posenc_ids_from_mask(const uint8_t *mask, size_t batch, size_t tokens, i
         status = posenc_array_check(&arrays[1], mask, count, sizeof(*mask), "mask", error);
     if (!status)
         status = posenc_arrays_apart(arrays, 1, 2, error);
-    if (status)
+    /* Without tokens nothing is to do, however many batch rows are said to be there. */
+    if (status || count == 0)
         return status;
     for (size_t b = 0; b < batch; b++, mask += tokens, ids += tokens) {
         int64_t seen = 0;

@@ -80,7 +80,8 @@ int32_t posenc_query_temperature(double factor, int64_t period, int64_t offset,
         status = check_scale(&view, scale, error);
     if (!status)
         status = check_positions(&copy, positions, &view, error);
-    if (status)
+    /* Without tokens nothing is to do, however many batch rows are said to be there. */
+    if (status || posenc_tensor_is_empty(scale))
         return status;
     int64_t periods = 0; /* ln 1 = 0 */
     float value = 1.0f;

@@ -28,6 +28,7 @@ static void test_mask(void **state)
     for (int i = 0; i < 30; i++) assert_int_equal(ids[i], bytes[i] ? (int64_t)expected[i] : -end);
     test_ok(posenc_ids_from_mask(NULL, 0, 6, 0, NULL, &error), &error);
     test_ok(posenc_ids_from_mask(NULL, 6, 0, 0, NULL, &error), &error);
+    test_ok(posenc_ids_from_mask(NULL, SIZE_MAX, 0, 0, NULL, &error), &error); /* at once */
 }
 
 static void test_bad_mask(void **state)

@@ -98,6 +98,8 @@ static void test_positions(void **state)
     assert_true(all[0][0] < all[0][1] && all[0][1] == all[0][2]);
     posenc_tensor_contiguous(&out, NULL, POSENC_F32, 1, 0, 1, 1);
     test_ok(posenc_query_temperature(0.1, 2, 0, &positions, &out, NULL), NULL);
+    out.shape[0] = INT64_MAX; /* rows without tokens: done at once */
+    test_ok(posenc_query_temperature(0.1, 2, 0, &positions, &out, NULL), NULL);
 }
 
 /* The order of tokens, and what was asked before, change nothing. */
