@@ -241,7 +241,7 @@ static void given_frequencies(const posenc_rope_params *params, int32_t first, i
     int periods = params->frequency_source == POSENC_FREQUENCIES_PERIODS;
     for (int32_t i = 0; i < count; i++) {
         double given = params->frequencies[first + i];
-        inv_freq[i] = periods ? 1.0 / given : given;
+        inv_freq[i] = periods ? 1.0 / given : given + 0.0; /* -0 is 0 */
     }
 }
 

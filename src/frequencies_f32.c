@@ -219,7 +219,7 @@ void posenc_frequencies_f32(const posenc_rope_params *params, int64_t length, in
     posenc_dd log = overflow ? posenc_dd_from(0.0) : posenc_dd_log((double)context.base);
     for (int32_t i = first; i < first + count; i++) {
         if (params->frequency_source == POSENC_FREQUENCIES_INVERSE) {
-            inv_freq[i - first] = (float)params->frequencies[i];
+            inv_freq[i - first] = (float)params->frequencies[i] + 0.0f; /* -0 is 0 */
             continue;
         }
         float exponent = (float)(2 * i) / (float)params->rotary_dim;

@@ -186,6 +186,22 @@ static void float32_bases_may_overflow(void **state)
     }
 }
 
+/* A zero of the caller's has no sign: rows of equal fingerprints have equal bits. */
+static void zero_has_one_sign(void **state)
+{
+    (void)state;
+    const double given[2] = {-0.0, 0.5};
+    posenc_rope_params p = parameters(POSENC_SCALING_NONE, 1e4, 4);
+    double exact[2];
+    float f32[2];
+    p.frequency_source = POSENC_FREQUENCIES_INVERSE;
+    p.frequencies = given;
+    posenc_frequencies(&p, 0, 0, 0, 2, exact);
+    posenc_frequencies_f32(&p, 0, 0, 0, 2, f32);
+    assert_true(posenc_bits64(exact[0]) == 0 && exact[1] == 0.5);
+    assert_true(posenc_bits32(f32[0]) == 0 && f32[1] == 0.5f);
+}
+
 static void mix(uint64_t *hash, uint64_t bits)
 {
     for (int byte = 0; byte < 8; byte++, bits >>= 8) {
@@ -237,6 +253,7 @@ int main(void)
         cmocka_unit_test(ends_of_the_ranges),
         cmocka_unit_test(pieces_have_the_bits_of_the_whole),
         cmocka_unit_test(float32_bases_may_overflow),
+        cmocka_unit_test(zero_has_one_sign),
         cmocka_unit_test(all_machines_reach_one_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
