@@ -2,6 +2,8 @@
 /* What transformers, vLLM and ggml do not have is refused with their recipe (docs/schemes.md). */
 #include "plan_check.h"
 
+#include "dd.h"
+
 static int32_t refuse(int broken, const char *field, int64_t value, const char *rule,
                       posenc_error *error)
 {
@@ -15,6 +17,19 @@ static int divides_by_zero(const posenc_rope_params *p)
 {
     return p->rotary_dim == 2 &&
            (p->scaling == POSENC_SCALING_NTK || p->scaling == POSENC_SCALING_DYNAMIC_NTK);
+}
+
+/*
+ * DYNAMIC_NTK subtracts s - 1 from a rounded product of at least s: beyond these factors, 3 or more
+ * bits short of the mantissa, what is left of the base may be nothing or negative.
+ */
+static int32_t check_growth(const posenc_rope_params *p, posenc_error *error)
+{
+    int vllm = p->recipe == POSENC_RECIPE_VLLM;
+    int grows = p->scaling == POSENC_SCALING_DYNAMIC_NTK;
+    return need(!grows || p->factor <= (vllm ? 0x1p50 : 0x1p20), "factor", p->factor,
+                vllm ? "<= 2^50 for DYNAMIC_NTK with recipe VLLM"
+                     : "<= 2^20 for DYNAMIC_NTK with recipe HF_F32", error);
 }
 
 static int32_t check_blend(const posenc_rope_params *p, posenc_error *error)
@@ -50,7 +65,20 @@ static int32_t check_hf(const posenc_rope_params *p, posenc_error *error)
     if (!status)
         status = refuse(divides_by_zero(p), "rotary_dim", p->rotary_dim,
                         "> 2 with recipe HF_F32: transformers divides by r - 2", error);
+    if (!status)
+        status = check_growth(p, error);
     return status ? status : check_plain_yarn(p, error);
+}
+
+/* h^B is a float32 there, and so is each (i+1)^B: infinite ones would have no quotient. */
+static int32_t check_mixed(const posenc_rope_params *p, posenc_error *error)
+{
+    const double ln_2_to_127 = 88;
+    const int mixed = p->scaling == POSENC_SCALING_NTK_MIXED;
+    const double log = posenc_dd_log(0.5 * (double)p->rotary_dim).hi;
+    return need(!mixed || p->mixed_exponent * log <= ln_2_to_127, "mixed_exponent",
+                p->mixed_exponent,
+                "no more than keeps (r/2)^mixed_exponent below 2^127 with recipe VLLM", error);
 }
 
 static int32_t check_vllm(const posenc_rope_params *p, posenc_error *error)
@@ -73,6 +101,10 @@ static int32_t check_vllm(const posenc_rope_params *p, posenc_error *error)
     if (!status)
         status = need(!proportional || p->factor == 0 || p->factor == 1, "factor", p->factor,
                       "0 or 1 for PROPORTIONAL with recipe VLLM", error);
+    if (!status)
+        status = check_growth(p, error);
+    if (!status)
+        status = check_mixed(p, error);
     return status ? status : check_blend(p, error);
 }
 

@@ -333,6 +333,30 @@ static void test_limits_of_recipes(void **state)
     }
 }
 
+/* Where float32 (vLLM: double) would leave no base, or infinite powers, there is no such plan. */
+static void test_float32_holds_all(void **state)
+{
+    posenc_rope_params params = good(POSENC_SCALING_DYNAMIC_NTK);
+
+    (void)state;
+    for (params.recipe = POSENC_RECIPE_HF_F32; params.recipe <= POSENC_RECIPE_VLLM;
+         params.recipe++) {
+        int vllm = params.recipe == POSENC_RECIPE_VLLM;
+
+        params.factor = vllm ? 0x1p50 : 0x1p20;
+        accept(&params);
+        params.factor *= 1 + 0x1p-52;
+        refuse(&params, vllm ? "factor is|2^50" : "factor is|2^20");
+    }
+    params = good(POSENC_SCALING_NTK_MIXED);
+    params.recipe = POSENC_RECIPE_VLLM;
+    params.head_dim = params.rotary_dim = 512;
+    params.mixed_exponent = 15.8; /* 256^15.8 = 2^126.4 */
+    accept(&params);
+    params.mixed_exponent = 16;
+    refuse(&params, "mixed_exponent is 16|2^127");
+}
+
 /* Large numbers may each be allowed and make a factor that float32 rows cannot hold. */
 static void test_attention_range(void **state)
 {
@@ -380,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_periods),
         cmocka_unit_test(test_scalings_of_recipes),
         cmocka_unit_test(test_limits_of_recipes),
+        cmocka_unit_test(test_float32_holds_all),
         cmocka_unit_test(test_attention_range),
         cmocka_unit_test(test_older_struct),
     };
