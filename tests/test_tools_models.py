@@ -10,13 +10,14 @@ import json
 import math
 import os
 import re
+import subprocess
 import sys
 import unittest
 
 import mpmath
 import numpy as np
 
-from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE
+from test_tools import COMMAND, Case, DATA, OK, REFUSED, SYSTEM, USAGE
 
 ROW_BOUND = 0.501 * 2.0**-24
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,
@@ -91,6 +92,11 @@ class Diff(Models):
         self.assertIn({"key": "rope[main].theta", "a": "10000", "b": "500000"},
                       found["differences"])
         self.assertEqual(len(found["differences"]), 3)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([*COMMAND, "diff", a, b], stdout=full, stderr=subprocess.PIPE,
+                                  check=False)
+        self.assertEqual(done.returncode, SYSTEM)
+        self.assertIn(b"No space left", done.stderr)
 
     def test_standard_input(self):
         a = self.model("a.json")

@@ -91,7 +91,8 @@ int main(int argc, char **argv)
     tool_output_guard();
     int code = dispatch(argc, argv);
     errno = 0;
-    if ((fflush(stdout) || ferror(stdout)) && code == TOOL_OK)
+    /* What was refused has printed nothing; what differs or failed a check has. */
+    if ((fflush(stdout) || ferror(stdout)) && (code == TOOL_OK || code == TOOL_REFUSED))
         code = tool_fail(TOOL_SYSTEM, "standard output: %s", strerror(errno ? errno : EIO));
     return code;
 }
