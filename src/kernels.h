@@ -50,18 +50,30 @@ struct posenc_rotate_job {
     struct posenc_rotate_side side[2];
 };
 
+/* Moves the windows of `heads` heads, `pairs` pairs each, into the other layout: to memory that is
+ * disjoint. Strides count bytes. */
+struct posenc_permute_job {
+    const char *src;
+    char *dst;
+    ptrdiff_t src_head, dst_head;
+    size_t heads, pairs;
+};
+
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
 struct posenc_attention_job;
 
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
+typedef void posenc_permute_kernel(const struct posenc_permute_job *job);
 
 /* Indices of the tables by dtype and layout are the public values minus 1. */
 struct posenc_kernels {
     int32_t isa;
     void (*rows)(const struct posenc_rows_job *job);
     posenc_rotate_kernel *const (*rotate)[3][3]; /* [layout][from dtype][to dtype] */
+    posenc_rotate_kernel *const (*rotate_across)[3][3]; /* from `layout` into the other one */
     posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
+    posenc_permute_kernel *const (*permute)[3];  /* [to layout][elements of 2, 4, 8 bytes] */
     void (*attention)(const struct posenc_attention_job *job);
 };
 
@@ -69,7 +81,9 @@ struct posenc_kernels {
 #define POSENC_KERNELS_OF(isa)                                                                 \
     void posenc_rows_##isa(const struct posenc_rows_job *job);                                 \
     extern posenc_rotate_kernel *const posenc_rotate_##isa[2][3][3];                           \
+    extern posenc_rotate_kernel *const posenc_rotate_across_##isa[2][3][3];                    \
     extern posenc_convert_kernel *const posenc_convert_##isa[3][3];                            \
+    extern posenc_permute_kernel *const posenc_permute_##isa[2][3];                            \
     void posenc_attention_##isa(const struct posenc_attention_job *job);                       \
     extern const struct posenc_kernels posenc_kernels_##isa
 
@@ -84,7 +98,9 @@ POSENC_KERNELS_OF(neon);
         .isa = value,                                                                          \
         .rows = posenc_rows_##name,                                                            \
         .rotate = posenc_rotate_##name,                                                        \
+        .rotate_across = posenc_rotate_across_##name,                                          \
         .convert = posenc_convert_##name,                                                      \
+        .permute = posenc_permute_##name,                                                      \
         .attention = posenc_attention_##name,                                                  \
     }
 

@@ -12,19 +12,10 @@
  * shorter, but a masked store blocks the loads behind it for its full width: six times slower at
  * head width 80.
  */
-#include "../float16.h"
-#include "../fma.h"
-#include "../kernels.h"
-
-#define POSENC_INLINE inline __attribute__((always_inline))
+#include "channel.h"
 
 /* How far to read ahead; measured: 2 KiB is too short for memory, 4 KiB reaches its limit. */
 enum { POSENC_AHEAD = 4096, POSENC_AHEAD_NEAR = 2048 };
-
-static POSENC_INLINE size_t posenc_size(int dtype)
-{
-    return dtype == POSENC_F32 ? 4 : 2;
-}
 
 /* Asks for the lines that `channels` of a later head will want. In place they will be written, so
  * they are asked for writing; so is an output of another dtype. */
@@ -58,23 +49,6 @@ enum { POSENC_GROUP = 8 };
 #include "element.h"
 #include "rotate_chunk.h"
 #endif
-
-static POSENC_INLINE float posenc_load(const char *p, size_t at, int dtype)
-{
-    if (dtype == POSENC_F32)
-        return ((const float *)(const void *)p)[at];
-    uint16_t half = ((const uint16_t *)(const void *)p)[at];
-    return dtype == POSENC_F16 ? posenc_f16_to_f32(half) : posenc_bf16_to_f32(half);
-}
-
-static POSENC_INLINE void posenc_store(char *p, size_t at, int dtype, float x)
-{
-    if (dtype == POSENC_F32)
-        ((float *)(void *)p)[at] = x;
-    else
-        ((uint16_t *)(void *)p)[at] = dtype == POSENC_F16 ? posenc_f32_to_f16(x)
-                                                          : posenc_f32_to_bf16(x);
-}
 
 static POSENC_INLINE void single_pair(const struct posenc_rotate_side *h, int sides, int from,
                                       int to, size_t p, size_t q, float c, float s)

@@ -107,6 +107,17 @@ static inline f32x8 odd_of_8(f32x8 a, f32x8 b)
     return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
 }
 
+/* a0, b0, a1, b1, ... of the lower and of the upper halves of two vectors. */
+static inline f32x8 zip_lower_8(f32x8 a, f32x8 b)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20);
+}
+
+static inline f32x8 zip_upper_8(f32x8 a, f32x8 b)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
+}
+
 /* x0 x0 x1 x1 ...: half a vector of per-pair factors for adjacent channels. */
 static inline f32x8 load_twice_8(const float *p)
 {
@@ -196,6 +207,9 @@ static inline void store_even_odd_bf16_4(uint16_t *p, f32x4 even, f32x4 odd)
 
 static inline f32x4 even_of_4(f32x4 a, f32x4 b) { return _mm_shuffle_ps(a, b, 0x88); }
 static inline f32x4 odd_of_4(f32x4 a, f32x4 b) { return _mm_shuffle_ps(a, b, 0xdd); }
+
+static inline f32x4 zip_lower_4(f32x4 a, f32x4 b) { return _mm_unpacklo_ps(a, b); }
+static inline f32x4 zip_upper_4(f32x4 a, f32x4 b) { return _mm_unpackhi_ps(a, b); }
 
 static inline f32x4 load_twice_4(const float *p)
 {

@@ -119,6 +119,20 @@ static inline f32x16 odd_of_16(f32x16 a, f32x16 b)
     return _mm512_permutex2var_ps(a, index, b);
 }
 
+/* a0, b0, a1, b1, ... of the lower and of the upper halves of two vectors. */
+static inline f32x16 zip_lower_16(f32x16 a, f32x16 b)
+{
+    __m512i index = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(a, index, b);
+}
+
+static inline f32x16 zip_upper_16(f32x16 a, f32x16 b)
+{
+    __m512i index =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return _mm512_permutex2var_ps(a, index, b);
+}
+
 static inline f32x16 load_twice_16(const float *p)
 {
     __m512i index = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);

@@ -88,6 +88,10 @@ static inline void store_even_odd_bf16_4(uint16_t *p, f32x4 even, f32x4 odd)
 static inline f32x4 even_of_4(f32x4 a, f32x4 b) { return vuzp1q_f32(a, b); }
 static inline f32x4 odd_of_4(f32x4 a, f32x4 b) { return vuzp2q_f32(a, b); }
 
+/* a0, b0, a1, b1, ... of the lower and of the upper halves of two vectors. */
+static inline f32x4 zip_lower_4(f32x4 a, f32x4 b) { return vzip1q_f32(a, b); }
+static inline f32x4 zip_upper_4(f32x4 a, f32x4 b) { return vzip2q_f32(a, b); }
+
 /* x0 x0 x1 x1: half a vector of per-pair factors for adjacent channels. */
 static inline f32x4 load_twice_4(const float *p)
 {

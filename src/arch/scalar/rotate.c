@@ -20,20 +20,31 @@ static void put(void *p, ptrdiff_t at, int dtype, float x)
         ((uint16_t *)p)[at] = dtype == POSENC_F16 ? posenc_f32_to_f16(x) : posenc_f32_to_bf16(x);
 }
 
+/* The channels of pair i in a layout. */
+struct pair {
+    ptrdiff_t p, q;
+};
+
+static inline struct pair pair_at(const struct posenc_rotate_job *job, size_t i, int layout)
+{
+    ptrdiff_t p = (ptrdiff_t)(layout == POSENC_ADJACENT ? 2 * i : i);
+    return (struct pair){p, p + (layout == POSENC_ADJACENT ? 1 : (ptrdiff_t)job->partner)};
+}
+
 static inline void rotate_head(const struct posenc_rotate_job *job, const float *cos,
-                               const float *sin, const char *src, char *dst, int layout, int from,
-                               int to)
+                               const float *sin, const char *src, char *dst, int layout,
+                               int out_layout, int from, int to)
 {
     for (size_t i = 0; i < job->pairs; i++) {
-        ptrdiff_t p = (ptrdiff_t)(layout == POSENC_ADJACENT ? 2 * i : i);
-        ptrdiff_t q = p + (layout == POSENC_ADJACENT ? 1 : (ptrdiff_t)job->partner);
-        float a = get(src, p, from), b = get(src, q, from);
-        put(dst, p, to, posenc_fmaf(-b, sin[i], a * cos[i]));
-        put(dst, q, to, posenc_fmaf(a, sin[i], b * cos[i]));
+        struct pair in = pair_at(job, i, layout), out = pair_at(job, i, out_layout);
+        float a = get(src, in.p, from), b = get(src, in.q, from);
+        put(dst, out.p, to, posenc_fmaf(-b, sin[i], a * cos[i]));
+        put(dst, out.q, to, posenc_fmaf(a, sin[i], b * cos[i]));
     }
 }
 
-static inline void rotate(const struct posenc_rotate_job *job, int layout, int from, int to)
+static inline void rotate(const struct posenc_rotate_job *job, int layout, int out_layout, int from,
+                          int to)
 {
     for (int n = 0; n < job->sides; n++) {
         const struct posenc_rotate_side *s = &job->side[n];
@@ -43,7 +54,7 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
         for (size_t left = job->tokens;;) {
             for (ptrdiff_t h = 0; h < (ptrdiff_t)s->heads; h++)
                 rotate_head(job, cos, sin, src + h * s->src_head, dst + h * s->dst_head, layout,
-                            from, to);
+                            out_layout, from, to);
             if (!--left)
                 break;
             cos += job->row_stride;
@@ -57,8 +68,14 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
 #define ROTATE(layout, from, to)                                                               \
     static void rotate_##layout##_##from##_##to(struct posenc_rotate_job *job)                 \
     {                                                                                          \
-        rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                              \
+        rotate(job, POSENC_##layout, POSENC_##layout, POSENC_##from, POSENC_##to);             \
     }
+#define ACROSS(layout, from, to)                                                               \
+    static void across_##layout##_##from##_##to(struct posenc_rotate_job *job)                 \
+    {                                                                                          \
+        rotate(job, POSENC_##layout, OTHER(POSENC_##layout), POSENC_##from, POSENC_##to);      \
+    }
+#define OTHER(layout) (POSENC_ADJACENT + POSENC_SPLIT_HALF - (layout))
 #define CONVERT(from, to)                                                                      \
     static void convert_##from##_##to(const void *src, void *dst, size_t count)                \
     {                                                                                          \
@@ -68,3 +85,4 @@ static inline void rotate(const struct posenc_rotate_job *job, int layout, int f
 
 #define KERNEL(name) posenc_##name##_scalar
 #include "../../kernels/instances.h"
+#include "../../kernels/instances_across.h"

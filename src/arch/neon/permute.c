@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernels of this ISA that move channels between the pair layouts. */
+#define POSENC_VECTOR_BYTES 16
+#define KERNEL(name) posenc_##name##_neon
+#include "../../kernels/permute.h"
