@@ -22,7 +22,10 @@ static int64_t method(const posenc_plan *plan)
 
 static void add_widths(struct posenc_hash *hash, const posenc_plan *plan)
 {
-    posenc_hash_integer(hash, plan->layout);
+    /* A cache in the order of another layout is another cache. */
+    posenc_hash_integer(hash, plan->out_layout == plan->layout
+                                  ? plan->layout
+                                  : plan->layout | plan->out_layout << 8);
     posenc_hash_integer(hash, plan->head_dim);
     posenc_hash_integer(hash, plan->rotary_dim);
     posenc_hash_integer(hash, plan->rotary_offset);

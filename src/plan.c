@@ -180,6 +180,11 @@ static void fill_in_place(struct posenc_plan *plan)
             .last = head_bytes - 1,
             .reach = head_bytes + row_bytes - 1,
         };
+        /* Nothing is in place: with these two no call looks plain, see glance.h. */
+        if (plan->out_layout != plan->layout) {
+            plan->in_place[dtype - 1].size = 0;
+            plan->in_place[dtype - 1].reach = UINTPTR_MAX;
+        }
     }
 }
 
@@ -221,6 +226,7 @@ static struct posenc_plan *make(const posenc_rope_params *p, const struct posenc
     *made = (struct posenc_plan){
         .kernels = kernels,
         .layout = p->layout,
+        .out_layout = p->out_layout ? p->out_layout : p->layout,
         .head_dim = p->head_dim,
         .rotary_dim = p->rotary_dim,
         .rotary_offset = p->rotary_offset,

@@ -38,7 +38,7 @@ struct posenc_in_place {
 struct posenc_plan {
     const struct posenc_kernels *kernels;
     struct posenc_in_place in_place[3]; /* by dtype - 1 */
-    int32_t layout, head_dim, rotary_dim, rotary_offset, pairs;
+    int32_t layout, out_layout, head_dim, rotary_dim, rotary_offset, pairs;
     int32_t rows_by;           /* POSENC_ROWS_* */
     int32_t row_dtype;         /* what the values of a recipe are rounded to; never 0 */
     struct posenc_range range; /* of positions */

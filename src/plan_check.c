@@ -13,6 +13,9 @@ static int32_t check_widths(const posenc_rope_params *p, posenc_error *error)
 {
     int32_t status = check_enum(p->layout, POSENC_ADJACENT, POSENC_SPLIT_HALF, "layout",
                                 "POSENC_ADJACENT or POSENC_SPLIT_HALF", error);
+    if (!status)
+        status = check_enum(p->out_layout, 0, POSENC_SPLIT_HALF, "out_layout",
+                            "0, POSENC_ADJACENT or POSENC_SPLIT_HALF", error);
     if (status)
         return status;
     if (p->head_dim < 2 || p->head_dim > MAX_HEAD_DIM)
@@ -125,6 +128,17 @@ static int32_t check_tables(const posenc_rope_params *p, posenc_error *error)
     return POSENC_OK;
 }
 
+static int32_t check_reserved(const posenc_rope_params *p, posenc_error *error)
+{
+    static const char *const name[] = {"reserved", "reserved2", "reserved3"};
+    const int32_t value[] = {p->reserved, p->reserved2, p->reserved3};
+    for (int i = 0; i < 3; i++)
+        if (value[i])
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be 0", name[i],
+                               (int64_t)value[i]);
+    return POSENC_OK;
+}
+
 static int32_t check_rest(const posenc_rope_params *p, posenc_error *error)
 {
     int32_t status =
@@ -147,11 +161,7 @@ static int32_t check_rest(const posenc_rope_params *p, posenc_error *error)
     if (!status && p->max_position < 0)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "max_position is %d: must be >= 0 (0 = no limit)", p->max_position);
-    if (!status && (p->reserved || p->reserved2))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be 0",
-                           p->reserved ? "reserved" : "reserved2",
-                           (int64_t)(p->reserved ? p->reserved : p->reserved2));
-    return status;
+    return status ? status : check_reserved(p, error);
 }
 
 static int32_t check_axes(const posenc_rope_params *p, posenc_error *error)

@@ -61,9 +61,12 @@ struct work {
 static void add_to_pass(struct pass *pass, const posenc_plan *plan, const struct posenc_side *s)
 {
     const int64_t in = posenc_dtype_size(s->in->dtype), out = posenc_dtype_size(s->out->dtype);
+    const int32_t layout = plan->layout - 1;
     int n = pass->job.sides++;
     pass->side[n] = s;
-    pass->kernel = plan->kernels->rotate[plan->layout - 1][s->in->dtype - 1][s->out->dtype - 1];
+    pass->kernel = plan->out_layout == plan->layout
+                       ? plan->kernels->rotate[layout][s->in->dtype - 1][s->out->dtype - 1]
+                       : plan->kernels->rotate_across[layout][s->in->dtype - 1][s->out->dtype - 1];
     pass->job.side[n].src_token = (ptrdiff_t)(posenc_step(s->in, 1) * in);
     pass->job.side[n].src_head = (ptrdiff_t)(posenc_step(s->in, 2) * in);
     pass->job.side[n].dst_token = (ptrdiff_t)(posenc_step(s->out, 1) * out);
@@ -108,9 +111,16 @@ static void make_work(struct work *work, const posenc_plan *plan, int32_t direct
     }
 }
 
+/* The first channel of the pairs from `first` on. */
+static int64_t skipped(int32_t layout, size_t first)
+{
+    return (int64_t)first * (layout == POSENC_ADJACENT ? 2 : 1);
+}
+
 static void rotate_pairs(struct work *work, const struct posenc_stretch *w)
 {
-    int64_t skipped = (int64_t)w->first * (work->plan->layout == POSENC_ADJACENT ? 2 : 1);
+    const int64_t in = skipped(work->plan->layout, w->first);
+    const int64_t out = skipped(work->plan->out_layout, w->first);
     for (int i = 0; i < work->passes; i++) {
         struct posenc_rotate_job *job = &work->pass[i].job;
         job->cos = w->cos;
@@ -120,9 +130,9 @@ static void rotate_pairs(struct work *work, const struct posenc_stretch *w)
         job->pairs = w->count;
         for (int n = 0; n < job->sides; n++) {
             const struct posenc_side *s = work->pass[i].side[n];
-            int64_t channel = posenc_window(work->plan, s->in) + skipped;
-            job->side[n].src = posenc_element(s->in, w->batch, w->token, 0, channel);
-            job->side[n].dst = posenc_element(s->out, w->batch, w->token, 0, channel);
+            const int64_t window = posenc_window(work->plan, s->in);
+            job->side[n].src = posenc_element(s->in, w->batch, w->token, 0, window + in);
+            job->side[n].dst = posenc_element(s->out, w->batch, w->token, 0, window + out);
         }
         work->pass[i].kernel(job);
     }

@@ -4,18 +4,29 @@
 
 #include <math.h>
 
-/* Two channels to turn, by one cosine and sine. */
-static void rotate_pair(const double *src, double *dst, int64_t p, int64_t q, double c, double s)
+/* The channels of a pair in a layout. */
+struct pair {
+    int64_t p, q;
+};
+
+static struct pair pair_at(const posenc_plan *plan, int32_t layout, int64_t i)
 {
-    const double a = src[p], b = src[q];
-    dst[p] = fma(-b, s, a * c);
-    dst[q] = fma(a, s, b * c);
+    return layout == POSENC_ADJACENT ? (struct pair){2 * i, 2 * i + 1}
+                                     : (struct pair){i, i + plan->pairs};
+}
+
+/* Two channels to turn, by one cosine and sine. */
+static void rotate_pair(const double *src, double *dst, struct pair in, struct pair out, double c,
+                        double s)
+{
+    const double a = src[in.p], b = src[in.q];
+    dst[out.p] = fma(-b, s, a * c);
+    dst[out.q] = fma(a, s, b * c);
 }
 
 void posenc_rotate_f64(const posenc_plan *plan, int32_t direction, const struct posenc_side *side,
                        const struct posenc_stretch *w)
 {
-    const int adjacent = plan->layout == POSENC_ADJACENT;
     const double scale = posenc_turned_scale(plan, direction);
     const double sign = direction == POSENC_FORWARD ? 1 : -1;
     const int64_t window = posenc_window(plan, side->in);
@@ -28,8 +39,8 @@ void posenc_rotate_f64(const posenc_plan *plan, int32_t direction, const struct 
             double *dst = (void *)posenc_element(side->out, w->batch, token, h, window);
             for (size_t i = 0; i < w->count; i++) {
                 const int64_t pair = (int64_t)(w->first + i);
-                const int64_t p = adjacent ? 2 * pair : pair;
-                rotate_pair(src, dst, p, adjacent ? p + 1 : p + plan->pairs, cos[i] * scale,
+                rotate_pair(src, dst, pair_at(plan, plan->layout, pair),
+                            pair_at(plan, plan->out_layout, pair), cos[i] * scale,
                             sign * sin[i] * scale);
             }
         }

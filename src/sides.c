@@ -56,6 +56,12 @@ static int32_t check_side(const posenc_plan *plan, struct posenc_side *s, const 
                            (int64_t)plan->rotary_dim);
     if (out && out != in)
         status = check_output(s, out, out_name, error);
+    if (!status && s->out == in && plan->out_layout != plan->layout)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s is %s: must lie apart from %s where the plan's out_layout (%d) is "
+                           "not its layout (%d)",
+                           out_name, out ? "the same view" : "NULL", in_name,
+                           (int64_t)plan->out_layout, (int64_t)plan->layout);
     return status ? status : posenc_writable_check(&s->out_view, error);
 }
 

@@ -285,6 +285,10 @@ POSENC_API int32_t posenc_rows_from_angles(const posenc_plan *plan, const posenc
  *     }
  *     the other channels are copied
  *
+ * Where out_layout is another layout, out[p] and out[q] are written to the channels of pair i in
+ * that one, in every direction: x is in `layout`, out in `out_layout`. So what a plan from one into
+ * the other has turned, the plan with both exchanged turns back. In place that is refused.
+ *
  * INVERSE and TRANSPOSE first replace s by -s; INVERSE also multiplies c and s by A^-2, in double,
  * rounded once to float. Arithmetic is float32; f16 and bf16 are widened exactly and rounded once,
  * to nearest even. F64 tensors go with F64 rows alone, both ways, in double arithmetic by a plain
