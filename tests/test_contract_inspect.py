@@ -122,7 +122,10 @@ class Inspect(unittest.TestCase):
                 ("bloom-176b", "slope*key_position"), ("falcon-rw-1b", "added before"),
                 ("t5-small", "32 buckets"), ("bart-base", "row = position + 2"),
                 ("whisper-large-v2", "in the encoder"), ("jamba-tiny", "scheme         none"),
-                ("qwen3-vl-32b", "3 position axes of 24, 20, 20 pairs, alternating")):
+                ("qwen3-vl-32b", "3 position axes of 24, 20, 20 pairs, alternating"),
+                ("gemma4-26b-a4b", "16 query and 2 key heads of 512 channels in these layers"),
+                ("mimo-v2-flash", "64 query and 8 key heads of 192 channels in these layers"),
+                ("ministral3-3b", "= 1 + 0.1*ln(1 + floor((pos + 0)/16384))")):
             run = inspect(config(name))
             self.assertEqual((run.returncode, run.stderr), (OK, ""))
             self.assertIn(words, run.stdout)

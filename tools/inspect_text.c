@@ -99,6 +99,9 @@ static void put_shape(const posenc_contract_facts *facts)
             strcmp(facts->query_scale_layers, "all") == 0 ? "all layers"
                                                           : "layers without rotation");
         end_line();
+        inspect_line(NULL, "= 1 + %.9g*ln(1 + floor((pos + %lld)/%lld))",
+                     facts->query_scale_factor, (long long)facts->query_scale_offset,
+                     (long long)facts->query_scale_floor);
     }
 }
 
@@ -142,7 +145,17 @@ static void put_axes(const posenc_contract_set *set)
     end_line();
 }
 
-static void put_set(const struct inspected_set *set)
+/* Gemma 4 and MiMo: what the first line says of the whole model is not true of this set. */
+static void put_set_shape(const posenc_contract_facts *facts, const posenc_contract_set *set)
+{
+    if (set->num_heads != facts->num_heads || set->num_kv_heads != facts->num_kv_heads ||
+        set->head_dim != facts->head_dim) {
+        inspect_line(NULL, "%d query and %d key heads of %d channels in these layers",
+                     set->num_heads, set->num_kv_heads, set->head_dim);
+    }
+}
+
+static void put_set(const posenc_contract_facts *facts, const struct inspected_set *set)
 {
     char label[64];
     int32_t pairs = posenc_plan_pairs(set->plan);
@@ -160,6 +173,7 @@ static void put_set(const struct inspected_set *set)
     put("%.9g..%.9g radians a token, attention factor %.9g", set->inv_freq[0],
         set->inv_freq[pairs - 1], posenc_plan_attention_factor(set->plan));
     end_line();
+    put_set_shape(facts, &set->facts);
     put_axes(&set->facts);
 }
 
@@ -239,7 +253,7 @@ void inspect_text(const struct inspection *inspection)
     const struct model *model = &inspection->model;
     put_shape(&model->facts);
     for (int32_t i = 0; i < inspection->num_sets; i++) {
-        put_set(&inspection->sets[i]);
+        put_set(&model->facts, &inspection->sets[i]);
     }
     inspect_text_schemes(model);
     if (inspect_layers_differ(model)) {
