@@ -419,6 +419,14 @@ class Bands(Models):
             self.assertEqual(lines[3 + i].split(), words.split())
         self.assertEqual(lines[-1], "23 pairs never complete a turn within 2048 tokens")
 
+    def test_last_line(self):
+        for name, options, last in (
+                ("llama-3.1-8b", (), "32 pairs never complete a turn within 8192 tokens; "
+                                     "by unscaled frequencies 29"),
+                ("gemma4-26b-a4b", ("--set", "global"), "192 pairs stand still")):
+            printed = self.good("bands", *options, config(name)).stdout.decode()
+            self.assertEqual(printed.splitlines()[-1], last)
+
     def test_scaling(self):
         found = self.bands(config("llama-3.1-8b"))
         self.assertEqual((found["set"], found["theta"], found["trained"]), ("main", 500000, 8192))

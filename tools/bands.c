@@ -110,20 +110,37 @@ static void print_band(const struct bands *b, int32_t i)
     putchar('\n');
 }
 
+/* Pairs that move, but not by a turn; unscaled they may have, when the model was trained. */
+static void print_incomplete(const struct bands *b)
+{
+    int32_t slow = 0, before = 0, still = 0;
+    for (int32_t i = 0; i < b->pairs; i++) {
+        double length = (double)b->trained;
+        int rests = b->frequency[i] == 0;
+        still += rests;
+        slow += !rests && length * b->frequency[i] < TURN;
+        before += !rests && b->unscaled && length * b->unscaled[i] < TURN;
+    }
+    if (slow && b->trained > 0) {
+        printf("\n%d pairs never complete a turn within %lld tokens", (int)slow,
+               (long long)b->trained);
+        if (b->unscaled && before != slow)
+            printf("; by unscaled frequencies %d", (int)before);
+        printf("\n");
+    }
+    if (still)
+        printf("\n%d pairs stand still\n", (int)still);
+}
+
 static void print_table(const struct bands *b)
 {
-    int32_t incomplete = 0;
     printf("set %s: %d pairs, base %.9g", b->id, (int)b->pairs, b->params.base);
     if (b->trained > 0)
         printf(", %lld tokens", (long long)b->trained);
     printf("\n\n  pair     frequency    wavelength         turns  scaling\n");
-    for (int32_t i = 0; i < b->pairs; i++) {
+    for (int32_t i = 0; i < b->pairs; i++)
         print_band(b, i);
-        incomplete += b->trained > 0 && turns_of(b, i) < 1;
-    }
-    if (incomplete)
-        printf("\n%d pairs never complete a turn within %lld tokens\n", (int)incomplete,
-               (long long)b->trained);
+    print_incomplete(b);
     if (b->trained < 1)
         printf("\nthe trained length is not known: --trained names one\n");
 }
