@@ -79,7 +79,7 @@ typedef struct posenc_contract_facts {
     int64_t max_position; /* declared; never enforced by itself */
     const char *max_position_key;
     int64_t trained_position; /* before extension, where the file tells it from the declared one */
-    double softmax_scale;
+    double softmax_scale; /* complete: posenc_plan_softmax_multiplier is in it where one applies */
     const char *softmax_rule;
     int64_t sliding_window;
     int32_t num_sets;     /* frequency sets */

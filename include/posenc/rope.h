@@ -205,7 +205,8 @@ POSENC_API double posenc_plan_attention_factor(const posenc_plan *plan);
 
 /* What families with DeepSeek's attention multiply the softmax scale by, beside the attention
  * factor: for YARN g(mscale_all_dim)^2 where mscale_all_dim is not 0, otherwise 1. No function of
- * this library applies it by itself. 0 if plan is NULL. */
+ * this library applies it by itself; the softmax_scale of a contract (contract.h) contains it for
+ * the models that want it. 0 if plan is NULL. */
 POSENC_API double posenc_plan_softmax_multiplier(const posenc_plan *plan);
 
 /* The ISA whose kernels the plan uses, POSENC_ISA_SCALAR or higher. 0 if plan is NULL. */
