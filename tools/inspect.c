@@ -17,8 +17,8 @@ static const struct tool_option options[] = {
 static const struct tool_usage usage = {
     "inspect [--json] [--lengths N,N..] [--set ID] MODEL",
     "Shows the position contract of a model: scheme, frequencies, layers, limits,\n"
-    "what had to be assumed and what to watch. MODEL is a config.json, a folder with\n"
-    "one, or - (stdin).",
+    "what had to be assumed and what to watch. MODEL is a config.json, a GGUF file,\n"
+    "a params.json, a genai_config.json, a folder with one, or - (stdin).",
     options, NULL, "posenc inspect --json config.json"};
 
 /* One length of the list at `text`; `rest` receives what follows, NULL at the end. */

@@ -11,7 +11,7 @@
 enum { MODEL = 900, ROPE, SET, LAYER, LENGTH, LIMIT };
 
 const struct tool_option model_options[] = {
-    {MODEL, "model", "MODEL", "a config.json, a folder with one, or - (stdin)"},
+    {MODEL, "model", "MODEL", "a config.json, a GGUF file, a folder, or - (stdin)"},
     {ROPE, "rope", "WIDTH[,KEY=VALUE..]",
      "instead of a model: rotate WIDTH channels;\n"
      "base=10000, layout=split_half|adjacent, head=, offset=,\n"

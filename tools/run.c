@@ -23,9 +23,9 @@ static const struct tool_option options[] = {
 
 static const struct tool_usage usage = {
     "run [OPTIONS] MODEL",
-    "Reads the position contract of MODEL (a config.json, a folder with one, or -\n"
-    "for standard input), makes the rows of one step, rotates Q and K of the model's\n"
-    "own shape and runs attention on a sample. Checks rows, rotation and attention\n"
+    "Reads the position contract of MODEL (a config.json, a GGUF file, a folder, or\n"
+    "- for stdin), makes the rows of one step, rotates Q and K of the model's own\n"
+    "shape and runs attention on a sample. Checks rows, rotation and attention\n"
     "against the truth in long double and every instruction set against the bits of\n"
     "the scalar code, then measures all of them, interleaved, against touching the\n"
     "same bytes in place. The exit code is 1 if a check fails.",
