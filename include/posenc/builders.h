@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Builders: axis maps, position ids, frequencies of image encoders, query temperature, slopes.
+/* Builders: axis maps, position ids, frequencies of image encoders, query temperature.
  * Arrays of one call share no memory unless said otherwise; one without elements may be NULL. */
 #ifndef POSENC_POSENC_BUILDERS_H
 #define POSENC_POSENC_BUILDERS_H

@@ -104,7 +104,9 @@ POSENC_API int32_t posenc_contract_get_facts(const posenc_contract *contract,
 typedef struct posenc_contract_set {
     uint32_t struct_size; /* sizeof(posenc_contract_set) */
     int32_t layout;       /* POSENC_ADJACENT or POSENC_SPLIT_HALF */
-    const char *id;       /* "main"; "global" and "local"; "short" and "long" */
+    /* "main" of all layers; "global", "local", "chunked" of one kind of them. For LongRoPE "short"
+     * and "long", or "global-short" and so on. */
+    const char *id;
     const char *rope_type; /* after aliases: "default", "linear", "llama3", "yarn", "dynamic", */
                            /* "longrope", "proportional", "ntk" */
     double base;

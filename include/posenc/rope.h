@@ -118,16 +118,17 @@ typedef struct posenc_rope_params {
     int64_t max_position;          /* positions >= this are refused; 0 = no limit */
     int32_t frequency_source;      /* POSENC_FREQUENCIES_* */
     int32_t reserved;              /* 0 */
-    const double *frequencies;     /* r/2, copied. INVERSE: in [0, 2^76); DIVISORS: > 0; PERIODS: */
-                                   /* >= 2^-75, infinite = stands still */
+    const double *frequencies;     /* r/2, copied. INVERSE: in [0, 2^76). DIVISORS: */
+                                   /* 2^-64..2^1000, times the factor >= 2^-75. PERIODS: */
+                                   /* 2^-75..2^1000; infinite = stands still */
     const float *cos_table;        /* instead of frequencies: [cos_rows][r/2], kept by reference, */
     const float *sin_table;        /* [sin_rows][r/2]; row p is position p; else both NULL */
     int64_t cos_rows;
     int64_t sin_rows;
     int64_t length;                /* DYNAMIC_NTK, LONGROPE: > 0 fixes the running length for the */
                                    /* plan's life, 0 = each call gives it (posenc_positions) */
-    const double *short_factors;   /* LONGROPE: r/2 divisors > 0 for lengths <= L0; copied */
-    const double *long_factors;    /* LONGROPE: the same for lengths > L0 */
+    const double *short_factors;   /* LONGROPE: r/2 divisors for lengths <= L0, */
+    const double *long_factors;    /* and > L0; 2^-64..2^1000, copied */
     double short_attention;        /* LONGROPE: the factor of one set ("short_mscale"); 0 = that */
     double long_attention;         /* of both */
     const double *factors;         /* LINEAR: several in one plan (posenc_positions.sets), */
