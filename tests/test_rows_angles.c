@@ -99,6 +99,29 @@ static void test_bounds(void **state)
     }
 }
 
+/* To the last bit, where the bound of a row would allow 0. */
+static void test_small_angles_are_their_sines(void **state)
+{
+    static double small[PAIRS] = {1e-9, -1e-300, 0x1.8p-28, -0x1p-149, 0x1p-1022};
+    double wide[2 * PAIRS];
+    float narrow[2 * PAIRS];
+    posenc_plan *plan = plan_of(1);
+    posenc_tensor in, out;
+    posenc_error error = {0, ""};
+
+    (void)state;
+    posenc_tensor_contiguous(&in, small, POSENC_F64, 1, 1, 1, PAIRS);
+    posenc_tensor_contiguous(&out, wide, POSENC_F64, 1, 1, 1, 2 * PAIRS);
+    test_ok(posenc_rows_from_angles(plan, &in, &out, &error), &error);
+    posenc_tensor_contiguous(&out, narrow, POSENC_F32, 1, 1, 1, 2 * PAIRS);
+    test_ok(posenc_rows_from_angles(plan, &in, &out, &error), &error);
+    for (int i = 0; i < PAIRS; i++) {
+        assert_true(wide[i] == 1 && wide[PAIRS + i] == small[i]);
+        assert_true(narrow[i] == 1 && narrow[PAIRS + i] == (float)small[i]);
+    }
+    posenc_plan_free(plan);
+}
+
 /* A right call, from which a test departs. */
 struct call { posenc_plan *plan; posenc_tensor in, out; };
 
@@ -177,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_small_angles_are_their_sines),
         cmocka_unit_test(test_refusals),
     };
 

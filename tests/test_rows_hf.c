@@ -81,6 +81,25 @@ static void test_definition(void **state)
     }
 }
 
+/* Of either sign of zero the systems have the first. */
+static void test_position_zero(void **state)
+{
+    float row[8];
+
+    (void)state;
+    for (int32_t recipe = POSENC_RECIPE_EXACT; recipe <= POSENC_RECIPE_GGML; recipe++) {
+        posenc_rope_params params = test_params(POSENC_SPLIT_HALF, 8, 8);
+        posenc_plan *plan;
+
+        params.recipe = recipe;
+        plan = test_plan(&params);
+        rows_from(plan, 0, 1, row);
+        for (int i = 0; i < 4; i++) assert_true(row[i] == 1 && row[4 + i] == 0);
+        for (int i = 4; i < 8; i++) assert_false(signbit(row[i]));
+        posenc_plan_free(plan);
+    }
+}
+
 /* Angles of every size from random float frequencies: millions of cosines and sines. */
 static void test_many_angles(void **state)
 {
@@ -203,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_position_zero),
         cmocka_unit_test(test_many_angles),
         cmocka_unit_test(test_factor_and_dtype),
         cmocka_unit_test(test_differs_from_exact),

@@ -228,6 +228,26 @@ static void test_attention_of_sets(void **state)
     posenc_plan_free(plan);
 }
 
+/* One of the two without the other is no ratio: the factor is g(1) then. */
+static void test_mscale_alone(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 3; both++) {
+        posenc_rope_params params = test_params(POSENC_SPLIT_HALF, 8, 8);
+        posenc_plan *plan;
+
+        params.scaling = POSENC_SCALING_YARN;
+        params.factor = 40;
+        params.original_max_position = 4096;
+        params.mscale = both != 1 ? 0.5 : 0;
+        params.mscale_all_dim = both != 0 ? 0.25 : 0;
+        plan = test_plan(&params);
+        double g = 1 + 0.1 * log(40), ratio = (1 + 0.05 * log(40)) / (1 + 0.025 * log(40));
+        assert_true(fabs(posenc_plan_attention_factor(plan) - (both == 2 ? ratio : g)) <= 1e-15);
+        posenc_plan_free(plan);
+    }
+}
+
 /* B26-a: the two numbers of YaRN are separate, and the multiplier is never applied by itself. */
 static void test_softmax_multiplier(void **state)
 {
@@ -411,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_longrope_sets),
         cmocka_unit_test(test_stale_keys),
         cmocka_unit_test(test_attention_of_sets),
+        cmocka_unit_test(test_mscale_alone),
         cmocka_unit_test(test_softmax_multiplier),
         cmocka_unit_test(test_ranges_of_dynamic),
         cmocka_unit_test(test_bases_of_dynamic),
