@@ -79,7 +79,7 @@ static int32_t check_direction(const posenc_plan *plan, int32_t direction, posen
                            (int64_t)plan->params.xpos);
     const double a = plan->sets[0].attention_factor;
     const double b = plan->sets[plan->num_sets - 1].attention_factor;
-    if (direction == POSENC_INVERSE && (a < b || b < a))
+    if (direction == POSENC_INVERSE && a != b)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "direction is POSENC_INVERSE: the plan's attention factor is %g or %g "
                            "by length: must be a plan of one length",

@@ -127,7 +127,7 @@ static void fill(const struct form *form, double base, int32_t block, double *in
     for (int32_t i = 0; i < 2 * block; i++) {
         int32_t second = i >= block;
         inv_freq[i] = frequency(form->rule, base, step, block, i - second * block, second);
-        axis_of_pair[i] = form->half || !second ? form->first_axis : Y + X - form->first_axis;
+        axis_of_pair[i] = !second ? form->first_axis : Y + X - form->first_axis;
     }
 }
 
