@@ -16,8 +16,8 @@ import numpy as np
 from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE, bf16, lcg, rotated, widened
 
 COMMANDS = ["run", "inspect", "diff", "fingerprint", "rows", "bands", "compare", "rotate", "attend",
-            "isa"]
-LATER = ["bias", "permute", "bench"]
+            "isa", "plot", "bias"]
+LATER = ["permute", "bench"]
 
 
 def config(name):

@@ -74,6 +74,28 @@ int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
     return TOOL_OK;
 }
 
+int array_read_table(struct npy *array, posenc_tensor *tensor, const char *path,
+                     const struct array_types *types)
+{
+    int32_t dtype = 0;
+    struct array_types said = {0, types->in_dtype};
+    int code = npy_read(array, path);
+    if (code)
+        return code;
+    if (array->type == NPY_U16 && !said.in_dtype)
+        said.in_dtype = types->dtype;
+    code = settle_dtype(array, &said, path, &dtype);
+    if (!code && array->rank != 2)
+        code = tool_fail(TOOL_REFUSED, "%s: the array has %d dimensions: must be [row, column]",
+                         path, array->rank);
+    if (code) {
+        npy_free(array);
+        return code;
+    }
+    posenc_tensor_contiguous(tensor, array->data, dtype, 1, array->shape[0], 1, array->shape[1]);
+    return TOOL_OK;
+}
+
 /* What is wrong with an array of positions; NULL if nothing. */
 static const char *position_fault(const struct npy *array)
 {

@@ -18,6 +18,10 @@ int array_take_dtype(int32_t *dtype, const char *option, const char *value);
 int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
                const struct array_types *types);
 
+/* The same for a table [row, column]; `tensor` views it as [1][rows][1][columns]. */
+int array_read_table(struct npy *array, posenc_tensor *tensor, const char *path,
+                     const struct array_types *types);
+
 /* Reads positions [T], [B,T] or [axes,B,T], int32, int64 or float64; `batch` (1 for [T]) and
  * `tokens` receive how many there are. */
 int array_read_ids(struct npy *array, posenc_positions *positions, const char *path,

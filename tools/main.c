@@ -20,6 +20,7 @@ static const struct command {
     {"fingerprint", tool_fingerprint, "32 hex digits of what changes results"},
     {"rows", tool_rows, "cosine and sine rows, as text, CSV or an array"},
     {"bands", tool_bands, "frequency by frequency: wavelength, turns, scaling"},
+    {"bias", tool_bias, "the bias of ALiBi or T5 as an array"},
     {"plot", tool_plot, "heat maps, bands and similarity, as text or SVG"},
     {"compare", tool_compare, "how far other systems' recipes are from exact rows"},
     {"rotate", tool_rotate, "rotate an array by its positions, or undo it"},
@@ -29,7 +30,7 @@ static const struct command {
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static const char *const later[] = {"bias", "permute", "bench"};
+static const char *const later[] = {"permute", "bench"};
 
 static void print_help(void)
 {

@@ -3,13 +3,13 @@
 #include "rows.h"
 
 #include "array.h"
-#include "model.h"
+#include "scheme.h"
 
 #include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 1, START, POSITIONS, FORMAT, OUT, DTYPE, RECIPE, PLAIN };
+enum { COUNT = 1, START, POSITIONS, FORMAT, OUT, DTYPE, RECIPE, PLAIN, SINUSOID };
 
 static const struct tool_option options[] = {
     {COUNT, "count", "N", "rows of N positions"},
@@ -21,17 +21,18 @@ static const struct tool_option options[] = {
     {DTYPE, "dtype", "T", "f32 (default) or f64"},
     {RECIPE, "recipe", "R", "exact (default), hf_f32, vllm or ggml"},
     {PLAIN, "no-attention-factor", NULL, "leave the attention factor out"},
+    {SINUSOID, "sinusoid", scheme_sinusoid_argument, scheme_sinusoid_help},
     {0, NULL, NULL, NULL}};
 
 static const struct tool_usage usage = {
     "rows --model MODEL (--count N | --positions IDS.npy) [OPTIONS]",
     "Cosines, then sines, of every pair at each position: [token, 2 x pairs], or\n"
     "[batch, token, 2 x pairs] where the positions have a batch dimension. The\n"
-    "attention factor is included.",
+    "attention factor is included. Of a sinusoid the channels as it adds them.",
     options, model_options, "posenc rows --model config.json --count 4096 -o rows.npy"};
 
 struct request {
-    struct model_choice choice;
+    struct scheme_choice choice;
     int64_t count, start;
     const char *positions, *out;
     enum rows_format format;
@@ -91,7 +92,8 @@ static int take_option(void *to, int id, const char *value)
     case FORMAT:
     case DTYPE:
     case RECIPE: return take_word(id, value, request);
-    default: return model_take_option(&request->choice, id, value);
+    case SINUSOID: request->choice.sinusoid = value; return TOOL_OK;
+    default: return model_take_option(&request->choice.model, id, value);
     }
 }
 
@@ -125,31 +127,44 @@ static int parse(struct request *request, int argc, char **argv, int *code)
         tool_wrong_usage("--start and --positions exclude each other");
     else if (request->format == ROWS_NPY && !request->out && isatty(STDOUT_FILENO))
         tool_wrong_usage("--format npy is not for a terminal: name a file with -o");
+    else if (!scheme_is_named(&request->choice))
+        tool_wrong_usage("--model or --rope (or --sinusoid) is missing");
     else
         *code = TOOL_OK;
     return *code == TOOL_OK;
 }
 
-static int make_plan(const struct request *request, const struct model *model,
-                     const struct model_set *set, posenc_plan **plan)
+static int make_plan(const struct request *request, const struct scheme *scheme, posenc_plan **plan)
 {
     posenc_error error = {0, ""};
-    posenc_rope_params params = set->params;
-    if (!set->rotated)
-        return tool_fail(TOOL_REFUSED, "%s: layer %lld is not rotated", model->name,
-                         (long long)request->choice.layer);
+    posenc_rope_params params = scheme->set.params;
+    if (!scheme->set.rotated)
+        return tool_fail(TOOL_REFUSED, "%s: layer %lld is not rotated", scheme->model.name,
+                         (long long)request->choice.model.layer);
     params.recipe = request->recipe;
     if (request->plain) {
         params.attention_factor = 1;
         params.short_attention = params.long_attention = 0;
     }
     if (posenc_plan_create(plan, &params, &error))
-        return tool_fail_library(model->name, &error);
+        return tool_fail_library(scheme->model.name, &error);
     return TOOL_OK;
 }
 
-static int write_rows(const struct request *request, const struct model *model,
-                      const struct model_set *set, struct rows_job *job)
+static int make_sinusoid(const struct request *request, const struct scheme *scheme,
+                         posenc_sinusoid **sinusoid)
+{
+    posenc_error error = {0, ""};
+    if (request->recipe || request->plain)
+        return tool_fail(TOOL_REFUSED, "%s: --recipe and --no-attention-factor are for rotations",
+                         scheme->model.name);
+    if (posenc_sinusoid_create(sinusoid, &scheme->sinusoid, &error))
+        return tool_fail_library(scheme->model.name, &error);
+    return TOOL_OK;
+}
+
+static int write_rows(const struct request *request, const struct scheme *scheme,
+                      struct rows_job *job)
 {
     struct tool_output output;
     int code = rows_check(job);
@@ -164,45 +179,47 @@ static int write_rows(const struct request *request, const struct model *model,
         code = tool_output_close(&output);
     if (code)
         return code;
-    model_warn_notes(model);
-    model_warn_limit(model, set->max_position,
+    model_warn_notes(&scheme->model);
+    model_warn_limit(&scheme->model, scheme->max_position,
                      array_last_position(&job->positions, job->batch, job->tokens));
     return TOOL_OK;
 }
 
-static int rows(const struct request *request, const struct model *model,
-                const struct model_set *set)
+static int rows(const struct request *request, const struct scheme *scheme)
 {
     struct rows_job job = {.batch = 1, .tokens = request->count, .dtype = request->dtype};
     struct npy ids = {0};
     posenc_plan *plan = NULL;
-    int code = make_plan(request, model, set, &plan);
+    posenc_sinusoid *sinusoid = NULL;
+    int code = scheme->kind == SCHEME_ROPE ? make_plan(request, scheme, &plan)
+                                           : make_sinusoid(request, scheme, &sinusoid);
     posenc_positions_start(&job.positions, request->start);
     job.plan = plan;
-    job.subject = request->positions ? request->positions : model->name;
+    job.sinusoid = sinusoid;
+    job.width = plan ? 2 * posenc_plan_pairs(plan) : scheme->sinusoid.dim;
+    job.subject = request->positions ? request->positions : scheme->model.name;
     if (!code && request->positions)
         code = array_read_ids(&ids, &job.positions, request->positions, &job.batch, &job.tokens);
     job.has_batch = ids.rank > 1;
     if (!code)
-        code = write_rows(request, model, set, &job);
+        code = write_rows(request, scheme, &job);
     npy_free(&ids);
     posenc_plan_free(plan);
+    posenc_sinusoid_free(sinusoid);
     return code;
 }
 
 int tool_rows(int argc, char **argv)
 {
-    struct request request = {
-        .choice = {.layer = -1, .length = -1}, .count = -1, .dtype = POSENC_F32};
-    struct model model;
-    struct model_set set;
+    struct request request = {.choice = scheme_no_choice, .count = -1, .dtype = POSENC_F32};
+    struct scheme scheme;
     int code;
     if (!parse(&request, argc, argv, &code))
         return code;
-    code = model_choose(&model, &set, &request.choice);
+    code = scheme_choose(&scheme, &request.choice, SCHEME_ROPE | SCHEME_SINUSOID);
     if (code)
         return code;
-    code = rows(&request, &model, &set);
-    model_close(&model);
+    code = rows(&request, &scheme);
+    scheme_close(&scheme);
     return code;
 }

@@ -10,15 +10,9 @@
 
 enum { PIECE = 256 }; /* tokens at a time */
 
-static int32_t width_of(const struct rows_job *job)
-{
-    return 2 * posenc_plan_pairs(job->plan);
-}
-
-
 static void *make_piece(const struct rows_job *job)
 {
-    void *memory = malloc((size_t)PIECE * (size_t)width_of(job) * sizeof(double));
+    void *memory = malloc((size_t)PIECE * (size_t)job->width * sizeof(double));
     if (!memory)
         tool_fail(TOOL_SYSTEM, "%s", strerror(ENOMEM));
     return memory;
@@ -42,8 +36,9 @@ static int make(const struct rows_job *job, int64_t row, int64_t token, int64_t 
     posenc_error error = {0, ""};
     posenc_tensor tensor;
     posenc_positions positions = positions_from(job, row, token);
-    posenc_tensor_contiguous(&tensor, rows, job->dtype, 1, count, 1, width_of(job));
-    if (posenc_rows(job->plan, &positions, &tensor, &error))
+    posenc_tensor_contiguous(&tensor, rows, job->dtype, 1, count, 1, job->width);
+    if (job->plan ? posenc_rows(job->plan, &positions, &tensor, &error)
+                  : posenc_sinusoid_fill(job->sinusoid, &positions, &tensor, &error))
         return tool_fail_library(job->subject, &error);
     return TOOL_OK;
 }
@@ -109,7 +104,7 @@ static void print_position(const struct rows_job *job, FILE *to, int64_t row, in
 
 static void print_csv_header(const struct rows_job *job, FILE *to)
 {
-    int32_t pairs = posenc_plan_pairs(job->plan);
+    int32_t pairs = job->plan ? job->width / 2 : 0;
     if (job->has_batch)
         fputs("batch,", to);
     fputs("position", to);
@@ -119,6 +114,8 @@ static void print_csv_header(const struct rows_job *job, FILE *to)
         fprintf(to, ",cos_%d", (int)i);
     for (int32_t i = 0; i < pairs; i++)
         fprintf(to, ",sin_%d", (int)i);
+    for (int32_t i = 2 * pairs; i < job->width; i++)
+        fprintf(to, ",channel_%d", (int)i);
     fputc('\n', to);
 }
 
@@ -128,7 +125,7 @@ static void print_csv(const struct rows_job *job, FILE *to, int64_t row, int64_t
     if (job->has_batch)
         fprintf(to, "%lld,", (long long)row);
     print_position(job, to, row, token, ",");
-    for (int32_t i = 0; i < width_of(job); i++)
+    for (int32_t i = 0; i < job->width; i++)
         fprintf(to, ",%.*g", digits(job), value_at(job, rows, first + i));
     fputc('\n', to);
 }
@@ -136,14 +133,17 @@ static void print_csv(const struct rows_job *job, FILE *to, int64_t row, int64_t
 static void print_text(const struct rows_job *job, FILE *to, int64_t row, int64_t token,
                        const void *rows, int64_t first)
 {
-    int32_t pairs = posenc_plan_pairs(job->plan);
+    int32_t pairs = job->width / 2;
     int wide = digits(job) + 7;
     if (job->has_batch)
         fprintf(to, "batch %lld, ", (long long)row);
     fputs("position ", to);
     print_position(job, to, row, token, ", ");
-    fprintf(to, "\n  pair  %*s  %*s\n", wide, "cosine", wide, "sine");
-    for (int32_t i = 0; i < pairs; i++)
+    fprintf(to, job->plan ? "\n  pair  %*s  %*s\n" : "\nchannel %*s\n", wide,
+            job->plan ? "cosine" : "value", wide, "sine");
+    for (int32_t i = 0; !job->plan && i < job->width; i++)
+        fprintf(to, "%6d  %*.*g\n", (int)i, wide, digits(job), value_at(job, rows, first + i));
+    for (int32_t i = 0; job->plan && i < pairs; i++)
         fprintf(to, "%6d  %*.*g  %*.*g\n", (int)i, wide, digits(job),
                 value_at(job, rows, first + i), wide, digits(job),
                 value_at(job, rows, first + pairs + i));
@@ -162,7 +162,7 @@ static int write_lines(const struct rows_job *job, enum rows_format format, int6
         print_csv_header(job, to);
     for (int64_t t = 0; t < piece_at(job, token); t++)
         (format == ROWS_CSV ? print_csv : print_text)(job, to, row, token + t, rows,
-                                                      t * width_of(job));
+                                                      t * job->width);
     int code = fclose(to) ? tool_fail(TOOL_SYSTEM, "%s", strerror(ENOMEM))
                           : tool_output_write(output, text, length);
     free(text);
@@ -175,7 +175,7 @@ static int write_header(const struct rows_job *job, struct tool_output *output)
     if (job->has_batch)
         array.shape[array.rank++] = job->batch;
     array.shape[array.rank++] = job->tokens;
-    array.shape[array.rank++] = width_of(job);
+    array.shape[array.rank++] = job->width;
     return npy_write_header(output, &array);
 }
 
@@ -193,7 +193,7 @@ static int write_piece(const struct rows_job *job, enum rows_format format, int6
     if (format != ROWS_NPY)
         return write_lines(job, format, row, token, rows, output);
     return npy_write_data(output, job->dtype == POSENC_F64 ? NPY_F64 : NPY_F32, rows,
-                          (size_t)count * (size_t)width_of(job));
+                          (size_t)count * (size_t)job->width);
 }
 
 int rows_write(const struct rows_job *job, enum rows_format format, struct tool_output *output)

@@ -82,28 +82,40 @@ static int kinds_of(const struct model *model)
     return kinds;
 }
 
-static void fill_sinusoid(struct scheme *scheme)
+void scheme_fill_sinusoid(posenc_sinusoid_params *params, const posenc_contract_sinusoidal *waves)
+{
+    posenc_sinusoid_params_init(params);
+    scheme_set_form(params, waves->kind);
+    params->shift = strcmp(waves->freq_divisor, "half-1") == 0 ? 1 : 0;
+    params->dim = waves->dim;
+    params->position_offset = waves->row_offset;
+}
+
+void scheme_fill_alibi(posenc_alibi_params *params, const posenc_contract_alibi *alibi,
+                       const posenc_contract_facts *facts)
+{
+    posenc_alibi_params_init(params);
+    params->form = strchr(alibi->bias, '|') ? POSENC_ALIBI_ABS : POSENC_ALIBI_DISTANCE;
+    params->max_bias = alibi->max_bias;
+    params->heads = facts->num_heads;
+    if (alibi->scaled)
+        params->scale = facts->softmax_scale;
+}
+
+static void fill_sinusoid(struct scheme *scheme, int limit)
 {
     posenc_contract_sinusoidal waves = {.struct_size = sizeof waves};
     posenc_contract_get_sinusoidal(scheme->model.contract, &waves, NULL);
-    posenc_sinusoid_params_init(&scheme->sinusoid);
-    scheme_set_form(&scheme->sinusoid, waves.kind);
-    scheme->sinusoid.shift = strcmp(waves.freq_divisor, "half-1") == 0 ? 1 : 0;
-    scheme->sinusoid.dim = waves.dim;
-    scheme->sinusoid.position_offset = waves.row_offset;
+    scheme_fill_sinusoid(&scheme->sinusoid, &waves);
+    if (limit)
+        scheme->sinusoid.max_position = scheme->max_position;
 }
 
-/* The distances' form: it has the softmax of the model's own, and future keys get 0 in it. */
 static void fill_alibi(struct scheme *scheme)
 {
     posenc_contract_alibi alibi = {.struct_size = sizeof alibi};
     posenc_contract_get_alibi(scheme->model.contract, &alibi, NULL);
-    posenc_alibi_params_init(&scheme->alibi);
-    scheme->alibi.form = strchr(alibi.bias, '|') ? POSENC_ALIBI_ABS : POSENC_ALIBI_DISTANCE;
-    scheme->alibi.max_bias = alibi.max_bias;
-    scheme->alibi.heads = scheme->model.facts.num_heads;
-    if (alibi.scaled)
-        scheme->alibi.scale = scheme->model.facts.softmax_scale;
+    scheme_fill_alibi(&scheme->alibi, &alibi, &scheme->model.facts);
 }
 
 static int fill_t5(struct scheme *scheme, enum scheme_part part)
@@ -136,12 +148,15 @@ static int from_model(struct scheme *scheme, const struct scheme_choice *choice,
     scheme->max_position = scheme->model.facts.max_position;
     scheme->heads = scheme->model.facts.num_heads;
     const struct model_choice *m = &choice->model;
+    if (scheme->kind != SCHEME_ROPE && m->limit && scheme->max_position < 1)
+        return tool_fail(TOOL_REFUSED, "%s: --limit: the model states no trained limit",
+                         scheme->model.name);
     if (scheme->kind != SCHEME_ROPE && (m->set || m->layer >= 0 || m->length >= 0))
         return tool_fail(TOOL_REFUSED, "%s: --set, --layer and --length choose among rotary "
                                        "frequency sets: the model has none",
                          scheme->model.name);
     if (scheme->kind == SCHEME_SINUSOID)
-        fill_sinusoid(scheme);
+        fill_sinusoid(scheme, m->limit);
     else if (scheme->kind == SCHEME_ALIBI)
         fill_alibi(scheme);
     else if (scheme->kind == SCHEME_T5)

@@ -55,6 +55,12 @@ int scheme_is_named(const struct scheme_choice *choice);
 int scheme_choose(struct scheme *scheme, const struct scheme_choice *choice, int kinds);
 void scheme_close(struct scheme *scheme);
 
+/* Parameters of what a contract says. ALiBi by distance or, where the model looks both ways, by its
+ * absolute value: these have the softmax of the model's own form, and future keys get 0. */
+void scheme_fill_sinusoid(posenc_sinusoid_params *params, const posenc_contract_sinusoidal *waves);
+void scheme_fill_alibi(posenc_alibi_params *params, const posenc_contract_alibi *alibi,
+                       const posenc_contract_facts *facts);
+
 /* scheme_parse.c: the texts of --sinusoid, --alibi and --t5; TOOL_OK or wrong usage. */
 int scheme_parse_sinusoid(posenc_sinusoid_params *params, const char *text);
 int scheme_parse_alibi(posenc_alibi_params *params, const char *text);

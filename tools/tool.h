@@ -89,5 +89,6 @@ int tool_rows(int argc, char **argv);
 int tool_bands(int argc, char **argv);
 int tool_compare(int argc, char **argv);
 int tool_plot(int argc, char **argv);
+int tool_bias(int argc, char **argv);
 
 #endif
