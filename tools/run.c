@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* posenc run: the whole path on a model's own shape, checked and measured. */
 #include "run.h"
+#include "run_other.h"
 
 #include <getopt.h>
 #include <stdio.h>
 
-enum { TOKENS = 1, START, LAYERS, DTYPE, SET, JSON, LIMIT, MAX_TOKENS = 1048576 };
+enum {
+    TOKENS = 1, START, LAYERS, DTYPE, SET, JSON, LIMIT,
+    MAX_TOKENS = 1048576,
+    DEFAULT_TOKENS = 512
+};
 
 static const struct tool_option options[] = {
     {TOKENS, "tokens", "N", "tokens of the step; default 512"},
@@ -28,7 +33,9 @@ static const struct tool_usage usage = {
     "shape and runs attention on a sample. Checks rows, rotation and attention\n"
     "against the truth in long double and every instruction set against the bits of\n"
     "the scalar code, then measures all of them, interleaved, against touching the\n"
-    "same bytes in place. The exit code is 1 if a check fails.",
+    "same bytes in place. A model without rotation gets its own work: sinusoids or a\n"
+    "learned table added to embeddings, a bias of ALiBi or T5 filled. The exit code\n"
+    "is 1 if a check fails.",
     options, NULL, "posenc run --tokens 4096 --dtype bf16 config.json"};
 
 static int take_option(void *to, int id, const char *value)
@@ -73,13 +80,20 @@ static int parse(struct run_options *o, int argc, char **argv, int *code)
 
 int tool_run(int argc, char **argv)
 {
-    struct run run = {.options = {.tokens = 512, .dtype = POSENC_F32}};
+    struct run run = {.options = {.dtype = POSENC_F32}};
     int code;
     if (!parse(&run.options, argc, argv, &code))
         return code;
     code = model_open(&run.model, run.options.model);
     if (code)
         return code;
+    if (run.model.facts.num_sets < 1) {
+        code = run_other(&run.model, &run.options);
+        model_close(&run.model);
+        return code;
+    }
+    if (!run.options.tokens)
+        run.options.tokens = DEFAULT_TOKENS;
     tool_progress("setting up");
     code = run_set_up(&run);
     if (!code)

@@ -3,10 +3,11 @@
 #ifndef POSENC_RUN_H
 #define POSENC_RUN_H
 
+#include "measure.h"
 #include "model.h"
 #include "tool.h"
 
-enum { RUN_ISAS = 4, RUN_TOUCHES = 3, RUN_MAX_ROUNDS = 21 };
+enum { RUN_ISAS = MEASURE_ISAS };
 
 struct run_options {
     const char *model;
@@ -45,14 +46,6 @@ struct run_check {
     int isa_rows[RUN_ISAS], isa_rotation[RUN_ISAS], isa_attention[RUN_ISAS]; /* 1: scalar's bits */
 };
 
-/* One competitor of the measurement: a kernel table or a touch kernel. */
-struct run_result {
-    const char *name;
-    double seconds; /* of one pass over all layers, median */
-    double ratio;   /* to the limit, median over the rounds */
-    double spread;  /* distance of its quartiles */
-};
-
 struct run {
     struct run_options options;
     struct model model;
@@ -65,11 +58,8 @@ struct run {
     int64_t num_layers, rotated_layers;
     double bytes; /* that one pass reads and writes: 2 x the rotated channels of Q and K */
     struct run_check check;
-    struct run_result result[RUN_ISAS];
-    struct run_result touch[RUN_TOUCHES];
-    int touches, limit;  /* touch[limit] is the fastest */
+    struct measurement measured;
     double rows_seconds; /* of the step's rows, all sets, by the default ISA */
-    int rounds;
 };
 
 /* Each returns TOOL_OK or an exit code after saying why. */
@@ -99,6 +89,9 @@ int run_passed(const struct run *run);
 
 void run_print(const struct run *run);
 void run_print_json(const struct run *run);
+
+/* Words of `text` in lines of at most 80 columns, all but the first one indented by 12. */
+void run_print_wrapped(const char *text);
 
 /* Fills with ordinary numbers: 0.125 <= |x| < 1, none near a subnormal of any dtype. */
 void run_fill(const posenc_tensor *tensor, uint32_t seed);

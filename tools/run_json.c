@@ -70,7 +70,7 @@ static void print_check(const struct run *run)
     printf(", \"isas_equal\": %s},\n", run_isas_equal(run) ? "true" : "false");
 }
 
-static void print_result(const struct run *run, const struct run_result *r)
+static void print_result(const struct run *run, const struct measure_result *r)
 {
     printf("\"isa\": \"%s\", \"tokens_per_second\": ", r->name);
     json_real((double)(run->options.tokens * run->rotated_layers) / r->seconds);
@@ -93,16 +93,16 @@ void run_print_json(const struct run *run)
     json_real(run->rows_seconds);
     printf("},\n");
     print_check(run);
-    printf("  \"rounds\": %d,\n  \"limit\": {", run->rounds);
-    print_result(run, &run->touch[run->limit]);
+    printf("  \"rounds\": %d,\n  \"limit\": {", run->measured.rounds);
+    print_result(run, &run->measured.touch[run->measured.limit]);
     printf("},\n  \"results\": [");
     for (int i = run->isas - 1; i >= 0; i--) {
         printf(i == run->isas - 1 ? "\n    {" : ",\n    {");
-        print_result(run, &run->result[i]);
+        print_result(run, &run->measured.result[i]);
         printf(", \"ratio_to_limit\": ");
-        json_real(run->result[i].ratio);
+        json_real(run->measured.result[i].ratio);
         printf(", \"spread\": ");
-        json_real(run->result[i].spread);
+        json_real(run->measured.result[i].spread);
         printf(", \"default\": %s}", i == run_default_isa(run) ? "true" : "false");
     }
     printf("]\n}\n");

@@ -10,8 +10,7 @@ static const char *layout_name(int32_t layout)
     return layout == POSENC_ADJACENT ? "adjacent" : "split_half";
 }
 
-/* Words of `text` in lines of at most 80 columns, all but the first one indented by 12. */
-static void print_wrapped(const char *text)
+void run_print_wrapped(const char *text)
 {
     int column = 12;
     while (*text) {
@@ -59,7 +58,7 @@ static void print_scaling(const posenc_rope_params *p, double attention_factor)
         return;
     text[strlen(text) - 2] = 0;
     printf("%12s", "");
-    print_wrapped(text);
+    run_print_wrapped(text);
 }
 
 static void print_set(const struct run *run, const struct run_set *set)
@@ -92,14 +91,14 @@ static void print_notes(const struct run *run)
                                      note.key, note.value);
     if (*text) {
         printf("  %-9s ", "assumed");
-        print_wrapped(text);
+        run_print_wrapped(text);
     }
     for (int32_t i = 0; i < f->num_warnings; i++) {
         if (posenc_contract_get_warning(run->model.contract, i, &note, NULL))
             continue;
         snprintf(text, sizeof text, "%s: %s", note.key, note.text);
         printf("  %-9s ", "warning");
-        print_wrapped(text);
+        run_print_wrapped(text);
     }
 }
 
@@ -124,7 +123,7 @@ static void print_contract(const struct run *run)
     snprintf(softmax, sizeof softmax, "scale %.9g (%s)", f->softmax_scale,
              f->softmax_rule ? f->softmax_rule : "?");
     printf("  %-9s ", "softmax");
-    print_wrapped(softmax);
+    run_print_wrapped(softmax);
     if (f->logit_softcap > 0)
         printf("  %-9s scores are capped at %.9g: not part of the self-check\n", "cap",
                f->logit_softcap);
@@ -209,16 +208,17 @@ void run_print(const struct run *run)
     print_step(run);
     print_check(run);
     printf("\n  %-9s %13s %9s %10s\n", "rotation", "tokens/s", "GB/s", "of limit");
-    for (int i = run->isas - 1; i >= 0; i--)
-        print_line(run, run->result[i].name, i == chosen ? '*' : ' ', run->result[i].seconds,
-                   run->result[i].ratio, "");
-    const struct run_result *limit = &run->touch[run->limit];
+    for (int i = run->isas - 1; i >= 0; i--) {
+        const struct measure_result *r = &run->measured.result[i];
+        print_line(run, r->name, i == chosen ? '*' : ' ', r->seconds, r->ratio, "");
+    }
+    const struct measure_result *limit = &run->measured.touch[run->measured.limit];
     snprintf(remark, sizeof remark, "   touching the bytes (%s)", limit->name);
     print_line(run, "limit", ' ', limit->seconds, limit->ratio, remark);
     printf("\n  one thread, its CPU time; tokens through one layer; medians of %d interleaved\n  "
            "rounds; "
            "* is what this machine uses unless told otherwise\n",
-           run->rounds);
-    if (run->result[chosen].ratio > 1.02)
+           run->measured.rounds);
+    if (run->measured.result[chosen].ratio > 1.02)
         printf("  above 1: the kernel fetches ahead, the plain pass over the bytes does not\n");
 }
