@@ -62,7 +62,8 @@ enum { /* flags */
     POSENC_FAMILY_FREE_OF_WINDOW = 1048576, /* a window of null: all layers full and rotated */
     POSENC_FAMILY_NOPE_FIRST = 2097152,     /* of the layers without rotation, 0 is the first */
     POSENC_FAMILY_TAIL = 8388608,           /* the last qk_rope_head_dim channels turn */
-    POSENC_FAMILY_BUCKETS = 4194304         /* a learned table and T5's buckets, both sides */
+    POSENC_FAMILY_BUCKETS = 4194304,        /* a learned table and T5's buckets, both sides */
+    POSENC_FAMILY_NULL_BASE = 16777216      /* a rope_theta of null: no layer is rotated */
 };
 
 /* Zero means: no such rule, or the common default (base 10000, partial 1). */

@@ -107,6 +107,26 @@ static int scheme_by_width(struct posenc_reader *reader)
     return 0;
 }
 
+/* OLMo Hybrid: a base that is written as null, in the block or else beside it, is no rotation. */
+static int scheme_by_base(struct posenc_reader *reader)
+{
+    static const char *const keys[] = {"rope_parameters", "rope_scaling"};
+    const json_t *base = NULL;
+    for (size_t i = 0; i < 2 && !base; i++) {
+        struct posenc_node block = {0};
+        if (posenc_get_object(reader, &reader->text, keys[i], &block) < 0) {
+            return -1;
+        }
+        base = block.json ? json_object_get(block.json, "rope_theta") : NULL;
+    }
+    base = base ? base : json_object_get(reader->text.json, "rope_theta");
+    if (base && json_is_null(base)) {
+        reader->scheme = POSENC_FAMILY_NONE;
+        posenc_assume_text(reader, "scheme", "\"none\"", "rope_theta is null: no layer is rotated");
+    }
+    return 0;
+}
+
 /* Keys by which a class that rotates plainly does something that nothing here describes. */
 static int refuse_others(struct posenc_reader *reader)
 {
@@ -138,6 +158,8 @@ int posenc_read_scheme(struct posenc_reader *reader)
         answer = scheme_by_type(reader);
     } else if (family->flags & POSENC_FAMILY_BY_WIDTH) {
         answer = scheme_by_width(reader);
+    } else if (family->flags & POSENC_FAMILY_NULL_BASE) {
+        answer = scheme_by_base(reader);
     } else if (strcmp(family->model_type, "mpt") == 0) {
         answer = scheme_of_mpt(reader);
     }
