@@ -267,7 +267,6 @@ static void test_parameters(void **state)
     posenc_rope_params params = test_params(POSENC_ADJACENT, 8, 8);
     posenc_plan *plan = NULL;
     uint8_t prints[4][16];
-    posenc_error error = {0, ""};
 
     params.out_layout = 3;
     REFUSE(posenc_plan_create(&plan, &params, error), POSENC_ERROR_ARGUMENT,
@@ -284,7 +283,7 @@ static void test_parameters(void **state)
         params.layout = i == 3 ? POSENC_SPLIT_HALF : POSENC_ADJACENT;
         params.out_layout = i == 3 ? POSENC_ADJACENT : i;
         plan = test_plan(&params);
-        test_ok(posenc_plan_fingerprint(plan, prints[i], &error), &error);
+        assert_int_equal(posenc_plan_fingerprint(plan, prints[i], NULL), POSENC_OK);
         posenc_plan_free(plan);
     }
     assert_memory_equal(prints[0], prints[1], 16); /* 0 is the layout itself */
