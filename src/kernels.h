@@ -51,12 +51,13 @@ struct posenc_rotate_job {
 };
 
 /* Moves the windows of `heads` heads, `pairs` pairs each, into the other layout: to memory that is
- * disjoint. Strides count bytes. */
+ * disjoint, or in place if a window has 128, 256 or 512 bytes. Strides count bytes. */
 struct posenc_permute_job {
     const char *src;
     char *dst;
     ptrdiff_t src_head, dst_head;
     size_t heads, pairs;
+    int ahead; /* 1: the call is larger than the caches, read ahead */
 };
 
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */

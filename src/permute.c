@@ -74,7 +74,7 @@ int32_t posenc_permute_rows(const void *in, void *out, size_t heads, size_t head
     };
     const ptrdiff_t head = (ptrdiff_t)(head_dim * row_bytes);
     posenc_permute_heads(&p, &(struct posenc_permute_job){in, target, head, head, heads,
-                                                          rotary_dim / 2});
+                                                          rotary_dim / 2, 0});
     return POSENC_OK;
 }
 

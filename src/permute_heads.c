@@ -2,11 +2,14 @@
 /*
  * The work behind the layout tools, in place or not, without allocation.
  *
- * Channels go through a kernel, which wants its destination apart: in place that is a buffer on the
- * stack, a few heads at a time. Rows are copied whole; in place they move along the cycles of the
+ * Channels go through a kernel. In place it can do the usual widths by itself; for others its
+ * destination is a buffer on the stack, a few heads at a time. Rows are copied whole; in place they move along the cycles of the
  * permutation, a piece of each row at a time.
  */
 #include "permute.h"
+
+/* Calls that move more bytes than this read ahead: the data cannot be in the nearer caches. */
+enum { AHEAD_BYTES = 1 << 20 };
 
 enum { BUFFER_BYTES = 8192, MAX_ROWS = 65536, WORDS = MAX_ROWS / 64 };
 
@@ -136,8 +139,11 @@ void posenc_permute_heads(const struct posenc_permutation *p, const struct posen
     struct posenc_permute_job windows = *job;
     windows.src += p->before;
     windows.dst += p->before;
+    windows.ahead = job->heads > AHEAD_BYTES / window;
     if (job->src == job->dst) {
-        if (kernel && window <= BUFFER_BYTES)
+        if (kernel && (window == 128 || window == 256 || window == 512))
+            kernel(&windows);
+        else if (kernel && window <= BUFFER_BYTES)
             permute_by_buffer(kernel, window, &windows);
         else
             permute_by_cycles(p, job);

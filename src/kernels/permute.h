@@ -10,6 +10,8 @@
  */
 #include "../kernels.h"
 
+#define POSENC_INLINE inline __attribute__((always_inline))
+
 #define BITS 16
 #define BYTES 16
 #include "permute_run.h"
@@ -44,22 +46,48 @@ static inline void short_head(const char *src, char *dst, size_t bytes, size_t s
         }
 }
 
+/* Asks for the lines that a later head will want, the destination's for writing. */
+static inline void read_ahead(const char *src, char *dst, size_t bytes)
+{
+    enum { AHEAD = 4096, LINE = 64 };
+    for (size_t at = 0; at < bytes; at += LINE) {
+        __builtin_prefetch(dst + at + AHEAD, 1, 3);
+        if (src != dst)
+            __builtin_prefetch(src + at + AHEAD, 0, 3);
+    }
+}
+
 #define PASTE_(name, bits, bytes) name##_##bits##_##bytes
 #define PASTE(name, bits, bytes) PASTE_(name, bits, bytes)
+/* All heads by `run`, which may be given `half` as a constant. */
+#define HEADS(run, half)                                                                       \
+    for (size_t h = 0; h < job->heads; h++, src += job->src_head, dst += job->dst_head) {      \
+        if (job->ahead)                                                                        \
+            read_ahead(src, dst, 2 * (half));                                                  \
+        run(src, dst, half);                                                                   \
+    }
 #define PERMUTE(layout, run, bits)                                                             \
+    static inline void short_##layout##_##bits(const char *src, char *dst, size_t bytes)       \
+    {                                                                                          \
+        short_head(src, dst, bytes, bits / 8, POSENC_##layout == POSENC_ADJACENT);             \
+    }                                                                                          \
     static void permute_##layout##_##bits(const struct posenc_permute_job *job)                \
     {                                                                                          \
         const char *src = job->src;                                                            \
         char *dst = job->dst;                                                                  \
-        const size_t bytes = job->pairs * (bits / 8);                                          \
-        for (size_t h = 0; h < job->heads; h++, src += job->src_head, dst += job->dst_head) {  \
-            if (bytes >= POSENC_VECTOR_BYTES)                                                  \
-                PASTE(run, bits, POSENC_VECTOR_BYTES)(src, dst, bytes);                        \
-            else if (bytes >= 16)                                                              \
-                PASTE(run, bits, 16)(src, dst, bytes);                                         \
-            else                                                                               \
-                short_head(src, dst, bytes, bits / 8, POSENC_##layout == POSENC_ADJACENT);     \
-        }                                                                                      \
+        const size_t half = job->pairs * (bits / 8);                                           \
+        if (half == 64)                                                                        \
+            HEADS(PASTE(run##_whole, bits, POSENC_VECTOR_BYTES), 64)                           \
+        else if (half == 128)                                                                  \
+            HEADS(PASTE(run##_whole, bits, POSENC_VECTOR_BYTES), 128)                          \
+        else if (half == 256)                                                                  \
+            HEADS(PASTE(run##_whole, bits, POSENC_VECTOR_BYTES), 256)                          \
+        else if (half >= POSENC_VECTOR_BYTES)                                                  \
+            HEADS(PASTE(run, bits, POSENC_VECTOR_BYTES), half)                                 \
+        else if (half >= 16)                                                                   \
+            HEADS(PASTE(run, bits, 16), half)                                                  \
+        else                                                                                   \
+            HEADS(short_##layout##_##bits, half)                                               \
     }
 
 PERMUTE(ADJACENT, zip, 16)
@@ -76,4 +104,5 @@ posenc_permute_kernel *const KERNEL(permute)[2][3] = {
 
 #undef PASTE_
 #undef PASTE
+#undef HEADS
 #undef PERMUTE

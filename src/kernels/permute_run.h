@@ -5,10 +5,10 @@
  * Template, included by permute.h. Before the inclusion:
  *   BITS     of an element: 16, 32 or 64
  *   BYTES    of a vector: 16, 32 or 64
- * It defines RUN(zip) and RUN(unzip), for at least RUN_LANES pairs. The vectors are the compiler's
- * own: moving elements needs nothing that an ISA has for itself. A last vector that is not full
- * begins earlier and moves some elements twice, which no one can see: source and destination are
- * disjoint.
+ * It defines RUN(zip) and RUN(unzip), for disjoint memory and at least one vector in each half, and
+ * RUN(zip_whole) and RUN(unzip_whole), which load a head before they store it. The vectors are the
+ * compiler's own: moving elements needs nothing that an ISA has for itself. A last vector that is
+ * not full begins earlier and moves some elements twice, which no one can see.
  */
 #define RUN_PASTE_(name, bits, bytes) name##_##bits##_##bytes
 #define RUN_PASTE(name, bits, bytes) RUN_PASTE_(name, bits, bytes)
@@ -79,6 +79,41 @@ static inline void RUN(unzip)(const char *src, char *dst, size_t bytes)
         RUN(unzip_once)(src + 2 * at, dst + at, dst + bytes + at);
     if (at < bytes)
         RUN(unzip_once)(src + 2 * (bytes - BYTES), dst + bytes - BYTES, dst + 2 * bytes - BYTES);
+}
+
+static POSENC_INLINE void RUN(zip_whole)(const char *src, char *dst, size_t bytes)
+{
+    RUN(vector) a[256 / BYTES], b[256 / BYTES];
+    const size_t vectors = bytes / BYTES;
+#pragma GCC unroll 16
+    for (size_t j = 0; j < vectors; j++)
+        a[j] = *(const RUN(anywhere) *)(src + j * BYTES);
+#pragma GCC unroll 16
+    for (size_t j = 0; j < vectors; j++)
+        b[j] = *(const RUN(anywhere) *)(src + bytes + j * BYTES);
+#pragma GCC unroll 16
+    for (size_t j = 0; j < vectors; j++, dst += 2 * BYTES) {
+        *(RUN(anywhere) *)dst = __builtin_shufflevector(a[j], b[j], ZIP(0));
+        *(RUN(anywhere) *)(dst + BYTES) =
+            __builtin_shufflevector(a[j], b[j], ZIP(RUN_LANES / 2));
+    }
+}
+
+static POSENC_INLINE void RUN(unzip_whole)(const char *src, char *dst, size_t bytes)
+{
+    RUN(vector) a[256 / BYTES], b[256 / BYTES];
+    const size_t vectors = bytes / BYTES;
+#pragma GCC unroll 16
+    for (size_t j = 0; j < vectors; j++) {
+        a[j] = *(const RUN(anywhere) *)(src + 2 * j * BYTES);
+        b[j] = *(const RUN(anywhere) *)(src + (2 * j + 1) * BYTES);
+    }
+#pragma GCC unroll 16
+    for (size_t j = 0; j < vectors; j++)
+        *(RUN(anywhere) *)(dst + j * BYTES) = __builtin_shufflevector(a[j], b[j], EACH(0));
+#pragma GCC unroll 16
+    for (size_t j = 0; j < vectors; j++)
+        *(RUN(anywhere) *)(dst + bytes + j * BYTES) = __builtin_shufflevector(a[j], b[j], EACH(1));
 }
 
 #undef RUN_PASTE_

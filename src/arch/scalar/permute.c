@@ -7,6 +7,9 @@ static inline void permute(const struct posenc_permute_job *job, int to, size_t 
     for (size_t h = 0; h < job->heads; h++) {
         const char *src = job->src + (ptrdiff_t)h * job->src_head;
         char *dst = job->dst + (ptrdiff_t)h * job->dst_head;
+        char copy[512];
+        if (src == dst)
+            src = memcpy(copy, src, 2 * job->pairs * size);
         for (size_t i = 0; i < job->pairs; i++)
             for (size_t s = 0; s < 2; s++) {
                 size_t adjacent = size * (2 * i + s), split_half = size * (s * job->pairs + i);
