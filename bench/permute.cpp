@@ -20,8 +20,9 @@ struct permute_state {
 constexpr permute_state states[] = {
     {"L2", size_t{512} << 10}, {"L3", size_t{8} << 20}, {"memory", size_t{128} << 20}};
 
-template <class Own> void against_copy(benchmark::State &state, const permute_state &where,
-                                       double units, const buffer &from, const buffer &to, Own own) {
+template <class Own>
+void against_copy(benchmark::State &state, const permute_state &where, double units,
+                  const buffer &from, const buffer &to, Own own) {
     compare(state, {units, 2 * static_cast<double>(where.bytes), 0, 1, "ratio_to_copy"}, own,
             [&] { std::memcpy(to.as<void>(), from.as<void>(), where.bytes); });
 }

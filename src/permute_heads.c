@@ -3,8 +3,8 @@
  * The work behind the layout tools, in place or not, without allocation.
  *
  * Channels go through a kernel. In place it can do the usual widths by itself; for others its
- * destination is a buffer on the stack, a few heads at a time. Rows are copied whole; in place they move along the cycles of the
- * permutation, a piece of each row at a time.
+ * destination is a buffer on the stack, a few heads at a time. Rows are copied whole; in place they
+ * move along the cycles of the permutation, a piece of each row at a time.
  */
 #include "permute.h"
 
