@@ -109,6 +109,14 @@ class Inspect(unittest.TestCase):
             self.assertEqual(set(got), KEYS)
             self.compare(file[:-5], expected, got)
 
+    def test_options_without_effect(self):
+        run = inspect("--lengths", "1000", config("llama-3.1-8b"))
+        self.assertEqual(run.returncode, OK)
+        self.assertIn("--lengths has no effect", run.stderr)
+        run = inspect("--set", "main", config("phi-3.5-mini"))
+        self.assertEqual((run.returncode, run.stdout), (REFUSED, ""))
+        self.assertIn("--set is main: must be one of short, long", run.stderr)
+
     def test_text_says_what_to_watch(self):
         run = inspect(config("deepseek-coder-6.7b"))
         for words in ("8000 becomes 2000, one step 0.25", "never completed a turn"):

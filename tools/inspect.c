@@ -132,10 +132,21 @@ static int open_sets(struct inspection *inspection, const char *only, const char
         }
     }
     if (only && inspection->num_sets == 0) {
-        return tool_fail(TOOL_REFUSED, "%s: --set is %s: the model has no such frequency set",
-                         model->name, only);
+        return model_no_such_set(model, only);
     }
     return TOOL_OK;
+}
+
+/* --lengths asks for sets of a base that grows; a model may have none. */
+static void warn_lengths(const struct inspection *inspection)
+{
+    for (int32_t i = 0; i < inspection->num_sets; i++) {
+        if (inspection->sets[i].seq_len > 0) {
+            return;
+        }
+    }
+    tool_warn("%s: --lengths has no effect: no base of the model grows with the length",
+              inspection->model.name);
 }
 
 const char *inspect_scheme(int32_t scheme)
@@ -218,6 +229,9 @@ static int inspect(const char *path, const char *only, const char *lengths, int3
     }
     if (!code) {
         (json ? inspect_json : inspect_text)(&inspection);
+        if (lengths) {
+            warn_lengths(&inspection);
+        }
     }
     close_sets(&inspection);
     model_close(&inspection.model);

@@ -191,6 +191,15 @@ static int64_t split_length(const char *id, char *name, size_t size)
     return length;
 }
 
+int model_no_such_set(const struct model *model, const char *id)
+{
+    char ids[256];
+    list_ids(model, UINT32_MAX, ids, sizeof ids);
+    if (!*ids)
+        return tool_fail(TOOL_REFUSED, "%s: the model has no rotary frequency set", model->name);
+    return tool_fail(TOOL_REFUSED, "%s: --set is %s: must be one of %s", model->name, id, ids);
+}
+
 /* Sets that agree with --set, --layer and --length, as bits. */
 static int find_candidates(const struct model *model, const struct model_choice *choice,
                            const char *name, int32_t of_layer, uint32_t *candidates)
@@ -208,10 +217,9 @@ static int find_candidates(const struct model *model, const struct model_choice 
     }
     if (*candidates)
         return TOOL_OK;
-    list_ids(model, UINT32_MAX, ids, sizeof ids);
     if (!named)
-        return tool_fail(TOOL_REFUSED, "%s: --set is %s: must be one of %s", model->name,
-                         choice->set, ids);
+        return model_no_such_set(model, choice->set);
+    list_ids(model, UINT32_MAX, ids, sizeof ids);
     if (of_layer >= 0 && choice->length < 1)
         return tool_fail(TOOL_REFUSED, "%s: --set is %s, but layer %lld uses %s", model->name,
                          choice->set, (long long)choice->layer, set_id(model, of_layer));

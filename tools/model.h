@@ -51,6 +51,9 @@ int model_choose(struct model *model, struct model_set *set, const struct model_
 /* The same of an open model, which it leaves open. */
 int model_choose_set(struct model *model, struct model_set *set, const struct model_choice *choice);
 
+/* Refuses the id of a set that the model does not have, and lists those that it has. */
+int model_no_such_set(const struct model *model, const char *id);
+
 /* Parses WIDTH[,key=value]...; TOOL_OK or wrong usage. */
 int model_parse_rope(posenc_rope_params *params, const char *text);
 

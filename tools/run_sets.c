@@ -54,8 +54,7 @@ int run_choose_sets(struct run *run)
     }
     if (run->num_sets > 0)
         return TOOL_OK;
-    return tool_fail(TOOL_REFUSED, "%s: --set is %s: the model has no such frequency set",
-                     run->model.name, run->options.set);
+    return model_no_such_set(&run->model, run->options.set);
 }
 
 int32_t run_set_of_layer(const struct run *run, int64_t layer)
