@@ -2,7 +2,7 @@
 /* The public functions of libposenc-contract. */
 #include "file.h"
 #include "gguf.h"
-#include "kinds.h"
+#include "json_files.h"
 #include "reader.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * rotary width stand in the graph alone, so the class's are assumed, as for a config.json without
  * these keys, and the contract says so. Source: src/config.h and the model builder there.
  */
-#include "kinds.h"
+#include "json_files.h"
 
 #include <string.h>
 

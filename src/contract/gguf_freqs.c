@@ -14,8 +14,8 @@ static int longrope_attention(struct posenc_gguf_reader *from, struct posenc_set
     posenc_rope_params *params = &set->params;
     double given = 1.0, s = params->factor, length = params->original_max_position;
     int found = posenc_gguf_real(from, key, &given);
-    if (found < 0 || !(given >= 0x1p-64 && given < 0x1p64)) {
-        return found < 0 ? -1 : posenc_gguf_refuse(from, key, "must be > 0, within 2^-64..2^64");
+    if (found < 0 || !posenc_is_factor(given)) {
+        return found < 0 ? -1 : posenc_gguf_refuse(from, key, posenc_factor_rule);
     }
     double rule = s > 1.0 && length > 1.0 ? sqrt(1.0 + log(s) / log(length)) : 1.0;
     params->attention_factor = fabs(given - rule) <= 0x1p-22 * rule ? 0.0 : given;

@@ -143,16 +143,6 @@ static int read_axes(struct posenc_gguf_reader *from, struct posenc_set *set)
     return read_sections(from, entry, set) < 0 ? -1 : map_axes(from, set);
 }
 
-static int any_slides(const struct posenc_contract *contract)
-{
-    for (int64_t i = 0; i < contract->facts.num_layers; i++) {
-        if (contract->layers[i].kind == POSENC_LAYER_SLIDING) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Key heads may differ between the kinds of layers: those of the first of its kind. */
 static int kind_heads(struct posenc_gguf_reader *from, enum posenc_layer_kind kind,
                       struct posenc_set *set)
@@ -211,28 +201,11 @@ static void assign(struct posenc_contract *contract, int8_t local)
     }
 }
 
-/* Short and long of LongRoPE are one set twice, each with its running length. */
-static int split_longrope(struct posenc_contract *contract, const struct posenc_set *set)
-{
-    struct posenc_set *other = &contract->sets[contract->facts.num_sets];
-    struct posenc_set *first = &contract->sets[contract->facts.num_sets - 1];
-    if (set->params.scaling != POSENC_SCALING_LONGROPE) {
-        return 0;
-    }
-    *other = *first;
-    first->id = "short";
-    first->params.length = set->original_max_position;
-    other->id = "long";
-    other->params.length = set->original_max_position + 1;
-    contract->facts.num_sets++;
-    return 1;
-}
-
 /* Whether sliding layers differ from the others in what turns them. */
 static int has_local(struct posenc_gguf_reader *from, double base)
 {
     double local = base;
-    if (!any_slides(from->reader->contract)) {
+    if (!posenc_any_layer(from->reader->contract, POSENC_LAYER_SLIDING)) {
         return 0;
     }
     int found = posenc_gguf_real(from, "rope.freq_base_swa", &local);
@@ -294,8 +267,8 @@ int posenc_gguf_rope(struct posenc_gguf_reader *from)
             return -1;
         }
         contract->facts.num_sets = 2;
-    } else {
-        split_longrope(contract, &sets[0]);
+    } else if (sets[0].params.scaling == POSENC_SCALING_LONGROPE) {
+        posenc_split_by_length(contract, NULL);
     }
     assign(contract, (int8_t)(local ? 1 : 0));
     facts_of_first(contract);

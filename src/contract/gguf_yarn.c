@@ -5,20 +5,13 @@
 
 #include <math.h>
 
-static const char RANGE[] = "must be > 0, within 2^-64..2^64";
-
-static int in_range(double value)
-{
-    return value >= 0x1p-64 && value < 0x1p64;
-}
-
 /* An optional number that must be > 0 and keeps its value otherwise. */
 static int optional(struct posenc_gguf_reader *from, const char *suffix, double *value)
 {
     double given = 0.0;
     int found = posenc_gguf_real(from, suffix, &given);
-    if (found > 0 && !in_range(given)) {
-        return posenc_gguf_refuse(from, suffix, RANGE);
+    if (found > 0 && !posenc_is_factor(given)) {
+        return posenc_gguf_refuse(from, suffix, posenc_factor_rule);
     }
     *value = found > 0 ? given : *value;
     return found;
@@ -36,8 +29,8 @@ static int read_factor(struct posenc_gguf_reader *from, double *factor)
     if (found > 0 && *factor == 0.0) {
         posenc_fail(posenc_gguf_warning(from, key), POSENC_OK, "is 0, read as unscaled");
         *factor = 1.0;
-    } else if (found > 0 && !in_range(*factor)) {
-        return posenc_gguf_refuse(from, key, RANGE);
+    } else if (found > 0 && !posenc_is_factor(*factor)) {
+        return posenc_gguf_refuse(from, key, posenc_factor_rule);
     } else if (found > 0 && *factor < 1.0) {
         posenc_fail(posenc_gguf_warning(from, key), POSENC_OK,
                     "is %g: a factor below 1 shortens the context", *factor);

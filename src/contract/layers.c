@@ -291,6 +291,16 @@ int posenc_read_layer_kinds(struct posenc_reader *reader)
     return on < 0 ? -1 : 0;
 }
 
+int posenc_any_layer(const struct posenc_contract *contract, enum posenc_layer_kind kind)
+{
+    for (int64_t i = 0; i < contract->facts.num_layers; i++) {
+        if (contract->layers[i].kind == kind) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Despite its name a 1 in no_rope_layers means that the layer is rotated. */
 static int drop_listed(struct posenc_reader *reader)
 {
@@ -368,10 +378,7 @@ int posenc_read_window(struct posenc_reader *reader)
     const struct posenc_family *family = reader->family;
     const char *key = family->window_key ? family->window_key : "sliding_window";
     int64_t first, window = -1;
-    int sliding = 0;
-    for (int64_t i = 0; i < layer_count(reader); i++) {
-        sliding |= reader->contract->layers[i].kind == POSENC_LAYER_SLIDING;
-    }
+    int sliding = posenc_any_layer(reader->contract, POSENC_LAYER_SLIDING);
     int reads = family->window_rule == POSENC_WINDOW_NONE     ? sliding
                 : family->window_rule >= POSENC_WINDOW_SWITCH ? read_switch(reader, &first)
                                                               : 1;

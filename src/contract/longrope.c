@@ -34,7 +34,7 @@ static int read_factors(struct posenc_reader *reader, const struct posenc_node *
     }
     json_array_foreach(list, i, entry) {
         values[i] = json_number_value(entry);
-        if (!json_is_number(entry) || !(values[i] >= 0x1p-64 && values[i] < 0x1p64)) {
+        if (!json_is_number(entry) || !posenc_is_factor(values[i])) {
             posenc_error rule;
             posenc_fail(&rule, POSENC_OK, "entry %d must be a number > 0, within 2^-64..2^64",
                         (int64_t)i);

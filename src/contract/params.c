@@ -4,7 +4,7 @@
  * adjacently. Keys and defaults: ModelArgs of Meta's llama and llama-models, TransformerArgs of
  * mistral-inference.
  */
-#include "kinds.h"
+#include "json_files.h"
 
 #include <math.h>
 #include <stdlib.h>

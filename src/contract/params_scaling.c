@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What params.json says of scaling: Meta's switch, Mistral's yarn, and both query scales. */
-#include "kinds.h"
+#include "json_files.h"
 
 #include "../yarn.h"
 
 #include <math.h>
 
-static int in_range(double value)
-{
-    return value >= 0x1p-64 && value < 0x1p64;
-}
-
 static int optional(struct posenc_reader *reader, const struct posenc_node *node, const char *key,
                     double *value, const char *why)
 {
     int found = posenc_get_real(reader, node, key, value);
-    if (found > 0 && !in_range(*value)) {
-        return posenc_refuse(reader, node, key, "must be > 0, within 2^-64..2^64");
+    if (found > 0 && !posenc_is_factor(*value)) {
+        return posenc_refuse(reader, node, key, posenc_factor_rule);
     }
     if (found == 0) {
         posenc_assume_real(reader, key, *value, why);
@@ -111,8 +106,8 @@ static int read_yarn(struct posenc_reader *reader, const struct posenc_node *blo
     if (!found || !has_length) {
         return posenc_refuse_missing(reader, block, found ? length : "factor", "yarn needs it");
     }
-    if (!in_range(params->factor)) {
-        return posenc_refuse(reader, block, "factor", "must be > 0, within 2^-64..2^64");
+    if (!posenc_is_factor(params->factor)) {
+        return posenc_refuse(reader, block, "factor", posenc_factor_rule);
     }
     if (optional(reader, block, "beta", &params->beta_fast, why) < 0 ||
         optional(reader, block, "alpha", &params->beta_slow, why) < 0) {

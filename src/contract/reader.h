@@ -145,6 +145,14 @@ struct posenc_place {
 int posenc_get_first(struct posenc_reader *reader, const struct posenc_place *places, size_t count,
                      double *value, const struct posenc_place **found);
 
+/* A factor that a plan accepts, so that a contract that was read can be used, and the rule. */
+static inline int posenc_is_factor(double value)
+{
+    return value >= 0x1p-64 && value < 0x1p64;
+}
+
+extern const char posenc_factor_rule[];
+
 /* The two refusals of a key: "NODE.KEY is VALUE: RULE" and "NODE.KEY is missing: RULE". Both -1. */
 int posenc_refuse(struct posenc_reader *reader, const struct posenc_node *node, const char *key,
                   const char *rule);
@@ -186,6 +194,10 @@ int posenc_read_query_scale(struct posenc_reader *reader, const struct posenc_no
  * the block in force (json NULL if there is none); reader->contract->sets are complete after it. */
 int posenc_read_rope(struct posenc_reader *reader, struct posenc_node *block);
 
+/* rope.c: the last set is LongRoPE's: makes it two, for layers of the kind with this name or for
+ * all (NULL). */
+void posenc_split_by_length(struct posenc_contract *contract, const struct posenc_layer_name *name);
+
 /* rope_set.c: fills one set, whose widths and layout are known, from a block (json NULL: unscaled)
  * for layers of one kind. `own` is 1 if the block speaks of them alone. */
 int posenc_read_set(struct posenc_reader *reader, const struct posenc_node *block,
@@ -202,6 +214,7 @@ int posenc_read_axes(struct posenc_reader *reader, const struct posenc_node *blo
 
 /* layers.c: the kind of each layer, before the sets; then which set it uses, and the window. */
 int posenc_read_layer_kinds(struct posenc_reader *reader);
+int posenc_any_layer(const struct posenc_contract *contract, enum posenc_layer_kind kind);
 int posenc_read_layer_sets(struct posenc_reader *reader);
 int posenc_read_window(struct posenc_reader *reader);
 

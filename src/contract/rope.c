@@ -106,7 +106,7 @@ static int global_widths(struct posenc_reader *reader, struct posenc_set *set)
 
 /* LongRoPE is two sets: the length of the first is as far as it goes, that of the second the next
  * one. */
-static void split_by_length(struct posenc_contract *contract, const struct posenc_layer_name *name)
+void posenc_split_by_length(struct posenc_contract *contract, const struct posenc_layer_name *name)
 {
     struct posenc_set *one = &contract->sets[contract->facts.num_sets - 1];
     struct posenc_set *two = &contract->sets[contract->facts.num_sets++];
@@ -142,17 +142,7 @@ static int add_set(struct posenc_reader *reader, const struct posenc_node *block
         return -1;
     }
     if (set->params.scaling == POSENC_SCALING_LONGROPE) {
-        split_by_length(contract, name);
-    }
-    return 0;
-}
-
-static int any_layer(const struct posenc_reader *reader, enum posenc_layer_kind kind)
-{
-    for (int64_t i = 0; i < reader->contract->facts.num_layers; i++) {
-        if (reader->contract->layers[i].kind == kind) {
-            return 1;
-        }
+        posenc_split_by_length(contract, name);
     }
     return 0;
 }
@@ -171,7 +161,7 @@ static int nested_sets(struct posenc_reader *reader, const struct posenc_node *b
         const char *key = block_key(reader, kind);
         struct posenc_node own = {0};
         int found = posenc_get_object(reader, block, key, &own);
-        int used = any_layer(reader, kind);
+        int used = posenc_any_layer(reader->contract, kind);
         if (!found && json_object_get(block->json, key)) {
             continue; /* a block of null: without a set these layers are not rotated */
         }

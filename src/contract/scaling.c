@@ -6,13 +6,7 @@
 
 #include <math.h>
 
-/* What a plan accepts, so that a contract that was read can be used. */
-static const char RANGE[] = "must be > 0, within 2^-64..2^64";
-
-static int in_range(double value)
-{
-    return value >= 0x1p-64 && value < 0x1p64;
-}
+const char posenc_factor_rule[] = "must be > 0, within 2^-64..2^64";
 
 /* A number that the kind cannot do without. */
 int posenc_need_real(struct posenc_reader *reader, const struct posenc_node *block,
@@ -24,7 +18,9 @@ int posenc_need_real(struct posenc_reader *reader, const struct posenc_node *blo
         posenc_fail(&rule, POSENC_OK, "the kind %s needs it", kind->reported);
         return posenc_refuse_missing(reader, block, key, rule.text);
     }
-    return found < 0 ? -1 : posenc_refuse_unless(reader, in_range(*value), block, key, RANGE);
+    return found < 0 ? -1
+                     : posenc_refuse_unless(reader, posenc_is_factor(*value), block, key,
+                                            posenc_factor_rule);
 }
 
 /* The length before extension: beside the block, then in it, then the declared limit. */
@@ -91,8 +87,8 @@ int posenc_optional_real(struct posenc_reader *reader, const struct posenc_node 
     if (found < 0) {
         return -1;
     }
-    if (found && !in_range(found_value)) {
-        return posenc_refuse(reader, block, key, RANGE);
+    if (found && !posenc_is_factor(found_value)) {
+        return posenc_refuse(reader, block, key, posenc_factor_rule);
     }
     if (found) {
         *value = found_value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The JSON files beside config.json that describe a model. */
-#ifndef POSENC_CONTRACT_KINDS_H
-#define POSENC_CONTRACT_KINDS_H
+#ifndef POSENC_CONTRACT_JSON_FILES_H
+#define POSENC_CONTRACT_JSON_FILES_H
 
 #include "reader.h"
 
