@@ -53,6 +53,10 @@ static int32_t check_numbers(int32_t form, int32_t head_dim, double base, posenc
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "head_dim is %d: must be a multiple of 4 in 4..%d", (int64_t)head_dim,
                            (int64_t)MAX_HEAD_DIM);
+    /* The last frequency is pi/2 base, and a plan's are below 2^76. */
+    if (FORMS[form].rule == LINE && base >= 0x1p75)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "base is %g: must be below 2^75 for POSENC_VISION_PIXEL", base);
     return check_base(base, error);
 }
 

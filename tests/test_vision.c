@@ -266,6 +266,21 @@ static void test_bad_numbers(void **state)
     refuse_numbers(1, 16, 0x1p76, "base is|2^76");
     refuse_numbers(1, 16, (double)NAN, "base is nan");
     refuse_numbers(1, 16, (double)INFINITY, "base is inf");
+    refuse_numbers(7, 16, 0x1p75, "base is|2^75|PIXEL");
+}
+
+/* What a form accepts, a plan can be made of. */
+static void test_largest_bases(void **state)
+{
+    (void)state;
+    for (int32_t form = POSENC_VISION_QWEN; form <= POSENC_VISION_PIXEL; form++) {
+        const double base = form == POSENC_VISION_PIXEL ? 0x1.fffffffffffffp74
+                                                        : 0x1.fffffffffffffp75;
+        struct memory m = fresh();
+
+        test_ok(posenc_vision_params(&m.params, form, 16, base, m.inv_freq, m.axes, NULL), NULL);
+        posenc_plan_free(test_plan(&m.params));
+    }
 }
 
 static void test_bad_memory(void **state)
@@ -351,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_axial_is_general),
         cmocka_unit_test(test_other_fields),
         cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_largest_bases),
         cmocka_unit_test(test_bad_memory),
         cmocka_unit_test(test_bad_axial),
     };

@@ -154,7 +154,7 @@ enum { /* form of a two-axis rotation; D = head_dim */
  * (docs/positions.md). The plan takes ids on two axes, y and x, as posenc_ids_grid writes them.
  * inv_freq[head_dim/2] and axis_of_pair[head_dim/2] are the caller's and must live until the plan
  * is made. head_dim is a multiple of 4; base 0 is the usual one: 10000, for GEMMA4 and DINOV3 100,
- * for PIXEL ("max_freq") 10.
+ * for PIXEL ("max_freq", below 2^75) 10.
  */
 POSENC_API int32_t posenc_vision_params(posenc_rope_params *params, int32_t form, int32_t head_dim,
                                         double base, double *inv_freq, int32_t *axis_of_pair,
