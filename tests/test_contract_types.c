@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What single model types imply where their file is short, as the classes of transformers have it. */
+/* What single model types imply where their file is short: as the classes of transformers do. */
 #include "contract_text.h"
 
 #define SIX "\"num_attention_heads\": 32, \"hidden_size\": 4096, \"num_hidden_layers\": 6"
