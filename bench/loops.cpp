@@ -17,6 +17,12 @@ void flip(uint32_t *data, size_t count, uint32_t by) {
         x[i] ^= by;
 }
 
+void store(float *data, size_t count, float value) {
+    float *x = static_cast<float *>(__builtin_assume_aligned(data, 64));
+    for (size_t i = 0; i < count; i++)
+        x[i] = value;
+}
+
 void rotate_adjacent(float *data, const float *row, size_t heads, size_t pairs) {
     for (size_t h = 0; h < heads; h++, data += 2 * pairs)
         for (size_t i = 0; i < pairs; i++) {
@@ -37,6 +43,6 @@ void rotate_split_half(float *data, const float *row, size_t heads, size_t pairs
 
 } // namespace
 
-extern const loops LOOPS = {LOOPS_NAME, scale, flip, rotate_adjacent, rotate_split_half};
+extern const loops LOOPS = {LOOPS_NAME, scale, flip, store, rotate_adjacent, rotate_split_half};
 
 } // namespace bench

@@ -14,6 +14,8 @@ struct loops {
      * data is touched as integers: as f32 its bits may be subnormal, which is slow to multiply. */
     void (*scale)(float *data, size_t count, float by);
     void (*flip)(uint32_t *data, size_t count, uint32_t by);
+    /* The limit of what is only written: each byte is stored once. */
+    void (*store)(float *data, size_t count, float value);
     /* heads of 2 * pairs channels, all by one row [cos | sin] */
     void (*rotate_adjacent)(float *data, const float *row, size_t heads, size_t pairs);
     void (*rotate_split_half)(float *data, const float *row, size_t heads, size_t pairs);

@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
     bench::add_rows();
     bench::add_conversion();
     bench::add_permutation();
+    bench::add_absolute();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return 0;

@@ -9,6 +9,7 @@ void add_rotation();
 void add_rows();
 void add_conversion();
 void add_permutation();
+void add_absolute();
 
 } // namespace bench
 

@@ -26,6 +26,22 @@ struct posenc_rows_job {
     ptrdiff_t stride;     /* floats from token to token */
 };
 
+/*
+ * The same token by token, for callers that want each row whole before the next: cosines and sines
+ * of the base position first, for all pairs rounded up to a multiple of 16, then one row at a time.
+ * The attention factor is 1.
+ */
+struct posenc_row_job {
+    const struct posenc_row_block *blocks;
+    const double *base_cos, *base_sin;
+    uint32_t step;
+    uint64_t sine_sign;
+    size_t pairs;
+    float *cos, *sin;
+    const char *ask;    /* memory that will be written soon and is asked for meanwhile, or NULL */
+    ptrdiff_t ask_step; /* bytes of it for 16 pairs */
+};
+
 /* Q or K: the first channel of the window of the token and head to begin with. Strides count bytes.
  */
 struct posenc_rotate_side {
@@ -60,32 +76,62 @@ struct posenc_permute_job {
     int ahead; /* 1: the call is larger than the caches, read ahead */
 };
 
+/*
+ * Rows added to embeddings, one fused operation in float32: y[t][i] = x[t][i] scale + row[t][i]. x
+ * and y are the same view or disjoint. Pairs come as two rows and go side by side: channel 2i takes
+ * row[t][i], channel 2i + 1 odd[t][i]; `count` then counts pairs, and the kernels that only write
+ * them do not read x and scale.
+ */
+struct posenc_add_job {
+    const char *x;
+    char *y;
+    ptrdiff_t x_token, y_token; /* bytes */
+    const float *row, *odd;     /* odd: of pairs alone */
+    ptrdiff_t row_token;        /* floats; 0: one row for all */
+    size_t tokens, count;
+    float scale;
+    ptrdiff_t ahead; /* bytes from y to where the next call will write and which is asked for; 0 */
+};
+
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
 struct posenc_attention_job;
 
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
 typedef void posenc_permute_kernel(const struct posenc_permute_job *job);
+typedef void posenc_add_kernel(const struct posenc_add_job *job);
 
 /* Indices of the tables by dtype and layout are the public values minus 1. */
 struct posenc_kernels {
     int32_t isa;
     void (*rows)(const struct posenc_rows_job *job);
+    void (*bases)(const struct posenc_row_block *blocks, size_t pairs, uint32_t position,
+                  double *cos, double *sin);
+    void (*row)(const struct posenc_row_job *job);
     posenc_rotate_kernel *const (*rotate)[3][3]; /* [layout][from dtype][to dtype] */
     posenc_rotate_kernel *const (*rotate_across)[3][3]; /* from `layout` into the other one */
     posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
     posenc_permute_kernel *const (*permute)[3];  /* [to layout][elements of 2, 4, 8 bytes] */
     void (*attention)(const struct posenc_attention_job *job);
+    posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
+    posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
+    posenc_add_kernel *const *write_pairs;        /* [to dtype] */
 };
 
 /* What the files of an ISA give to its table. */
 #define POSENC_KERNELS_OF(isa)                                                                 \
     void posenc_rows_##isa(const struct posenc_rows_job *job);                                 \
+    void posenc_bases_##isa(const struct posenc_row_block *blocks, size_t pairs,               \
+                            uint32_t position, double *cos, double *sin);                      \
+    void posenc_row_##isa(const struct posenc_row_job *job);                                   \
     extern posenc_rotate_kernel *const posenc_rotate_##isa[2][3][3];                           \
     extern posenc_rotate_kernel *const posenc_rotate_across_##isa[2][3][3];                    \
     extern posenc_convert_kernel *const posenc_convert_##isa[3][3];                            \
     extern posenc_permute_kernel *const posenc_permute_##isa[2][3];                            \
     void posenc_attention_##isa(const struct posenc_attention_job *job);                       \
+    extern posenc_add_kernel *const posenc_add_##isa[3][3];                                    \
+    extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
+    extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
     extern const struct posenc_kernels posenc_kernels_##isa
 
 POSENC_KERNELS_OF(scalar);
@@ -98,11 +144,16 @@ POSENC_KERNELS_OF(neon);
     const struct posenc_kernels posenc_kernels_##name = {                                      \
         .isa = value,                                                                          \
         .rows = posenc_rows_##name,                                                            \
+        .bases = posenc_bases_##name,                                                          \
+        .row = posenc_row_##name,                                                              \
         .rotate = posenc_rotate_##name,                                                        \
         .rotate_across = posenc_rotate_across_##name,                                          \
         .convert = posenc_convert_##name,                                                      \
         .permute = posenc_permute_##name,                                                      \
         .attention = posenc_attention_##name,                                                  \
+        .add = posenc_add_##name,                                                              \
+        .add_pairs = posenc_add_pairs_##name,                                                  \
+        .write_pairs = posenc_write_pairs_##name,                                              \
     }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

@@ -7,7 +7,7 @@
  * Template. Before the inclusion:
  *   vecd.h of the ISA   gives f64s and u64s of F64_LANES lanes and their operations
  *   KERNEL(name)        the name of a kernel of this ISA
- * It defines KERNEL(rows).
+ * It defines KERNEL(rows), KERNEL(bases) and KERNEL(row).
  */
 #include "../angle.h"
 #include "../rows.h"
@@ -48,10 +48,11 @@ static POSENC_INLINE void base_row(const struct posenc_row_block *block, uint32_
     *cos = xor_f64(select_by_top(twice, s, c), and_u64(xor_u64(quarter, twice), top_bit));
 }
 
-/* One token: 16 cosines and 16 sines. */
+/* One token: 16 cosines and 16 sines. A factor of 1 and no sign, which is what most calls have,
+ * change no bit and are left out. */
 static POSENC_INLINE void token_row(const struct posenc_row_block *block,
-                                    const struct posenc_base *base, unsigned step, f64s factor,
-                                    u64s sine_sign, float *cos, float *sin)
+                                    const struct posenc_base *base, unsigned step, int plain,
+                                    f64s factor, u64s sine_sign, float *cos, float *sin)
 {
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; v++) {
@@ -60,12 +61,16 @@ static POSENC_INLINE void token_row(const struct posenc_row_block *block,
         f64s step_s = load_f64(&block->step_sin[step][v * F64_LANES]);
         f64s row_c = sub_f64(mul_f64(c, step_c), mul_f64(s, step_s));
         f64s row_s = add_f64(mul_f64(s, step_c), mul_f64(c, step_s));
-        store_as_f32(cos + v * F64_LANES, mul_f64(row_c, factor));
-        store_as_f32(sin + v * F64_LANES, xor_f64(mul_f64(row_s, factor), sine_sign));
+        if (!plain) {
+            row_c = mul_f64(row_c, factor);
+            row_s = xor_f64(mul_f64(row_s, factor), sine_sign);
+        }
+        store_as_f32(cos + v * F64_LANES, row_c);
+        store_as_f32(sin + v * F64_LANES, row_s);
     }
 }
 
-void KERNEL(rows)(const struct posenc_rows_job *job)
+static POSENC_INLINE void all_rows(const struct posenc_rows_job *job, int plain)
 {
     const f64s factor = set1_f64(job->factor);
     const u64s sine_sign = set1_u64(job->sine_sign);
@@ -79,14 +84,78 @@ void KERNEL(rows)(const struct posenc_rows_job *job)
         float *cos = job->cos + i, *sin = job->sin + i;
         if (rest >= POSENC_ROW_BLOCK) {
             for (size_t t = 0; t < job->count; t++, cos += job->stride, sin += job->stride)
-                token_row(block, &base, job->steps[t], factor, sine_sign, cos, sin);
+                token_row(block, &base, job->steps[t], plain, factor, sine_sign, cos, sin);
             continue;
         }
         for (size_t t = 0; t < job->count; t++, cos += job->stride, sin += job->stride) {
             float whole[2][POSENC_ROW_BLOCK];
-            token_row(block, &base, job->steps[t], factor, sine_sign, whole[0], whole[1]);
+            token_row(block, &base, job->steps[t], plain, factor, sine_sign, whole[0],
+                      whole[1]);
             memcpy(cos, whole[0], rest * sizeof(float));
             memcpy(sin, whole[1], rest * sizeof(float));
         }
     }
+}
+
+void KERNEL(rows)(const struct posenc_rows_job *job)
+{
+    if (job->factor == 1 && !job->sine_sign)
+        all_rows(job, 1);
+    else
+        all_rows(job, 0);
+}
+
+void KERNEL(bases)(const struct posenc_row_block *blocks, size_t pairs, uint32_t position,
+                   double *cos, double *sin)
+{
+    for (size_t i = 0; i < pairs; i += POSENC_ROW_BLOCK, blocks++)
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; v++) {
+            f64s c, s;
+            base_row(blocks, position, v, &c, &s);
+            store_f64(cos + i + v * F64_LANES, c);
+            store_f64(sin + i + v * F64_LANES, s);
+        }
+}
+
+static POSENC_INLINE void block_row(const struct posenc_row_job *job, size_t i, int plain,
+                                    float *cos, float *sin)
+{
+    struct posenc_base base;
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; v++) {
+        base.cos[v] = load_f64(job->base_cos + i + v * F64_LANES);
+        base.sin[v] = load_f64(job->base_sin + i + v * F64_LANES);
+    }
+    token_row(&job->blocks[i / POSENC_ROW_BLOCK], &base, job->step, plain, set1_f64(1),
+              set1_u64(job->sine_sign), cos, sin);
+}
+
+static POSENC_INLINE void one_row(const struct posenc_row_job *job, int plain)
+{
+    const size_t pairs = job->pairs;
+    const char *ask = job->ask;
+    size_t i = 0;
+    for (; pairs - i >= POSENC_ROW_BLOCK; i += POSENC_ROW_BLOCK) {
+        if (ask) {
+            __builtin_prefetch(ask, 1, 3);
+            __builtin_prefetch(ask + job->ask_step / 2, 1, 3);
+            ask += job->ask_step;
+        }
+        block_row(job, i, plain, job->cos + i, job->sin + i);
+    }
+    if (i < pairs) {
+        float whole[2][POSENC_ROW_BLOCK];
+        block_row(job, i, plain, whole[0], whole[1]);
+        memcpy(job->cos + i, whole[0], (pairs - i) * sizeof(float));
+        memcpy(job->sin + i, whole[1], (pairs - i) * sizeof(float));
+    }
+}
+
+void KERNEL(row)(const struct posenc_row_job *job)
+{
+    if (!job->sine_sign)
+        one_row(job, 1);
+    else
+        one_row(job, 0);
 }

@@ -16,6 +16,7 @@ typedef __m512i u64s;
 
 static inline f64s set1_f64(double x) { return _mm512_set1_pd(x); }
 static inline f64s load_f64(const double *p) { return _mm512_loadu_pd(p); }
+static inline void store_f64(double *p, f64s a) { _mm512_storeu_pd(p, a); }
 static inline f64s add_f64(f64s a, f64s b) { return _mm512_add_pd(a, b); }
 static inline f64s sub_f64(f64s a, f64s b) { return _mm512_sub_pd(a, b); }
 static inline f64s mul_f64(f64s a, f64s b) { return _mm512_mul_pd(a, b); }

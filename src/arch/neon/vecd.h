@@ -12,6 +12,7 @@ typedef uint64x2_t u64s;
 
 static inline f64s set1_f64(double x) { return vdupq_n_f64(x); }
 static inline f64s load_f64(const double *p) { return vld1q_f64(p); }
+static inline void store_f64(double *p, f64s a) { vst1q_f64(p, a); }
 static inline f64s add_f64(f64s a, f64s b) { return vaddq_f64(a, b); }
 static inline f64s sub_f64(f64s a, f64s b) { return vsubq_f64(a, b); }
 static inline f64s mul_f64(f64s a, f64s b) { return vmulq_f64(a, b); }

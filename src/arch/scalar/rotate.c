@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Rotation and conversion in plain C: the fallback everywhere, and the oracle of all others. */
-#include "../../float16.h"
 #include "../../fma.h"
 #include "../../kernels.h"
-
-static float get(const void *p, ptrdiff_t at, int dtype)
-{
-    if (dtype == POSENC_F32)
-        return ((const float *)p)[at];
-    uint16_t half = ((const uint16_t *)p)[at];
-    return dtype == POSENC_F16 ? posenc_f16_to_f32(half) : posenc_bf16_to_f32(half);
-}
-
-static void put(void *p, ptrdiff_t at, int dtype, float x)
-{
-    if (dtype == POSENC_F32)
-        ((float *)p)[at] = x;
-    else
-        ((uint16_t *)p)[at] = dtype == POSENC_F16 ? posenc_f32_to_f16(x) : posenc_f32_to_bf16(x);
-}
+#include "element.h"
 
 /* The channels of pair i in a layout. */
 struct pair {

@@ -3,26 +3,52 @@
 #include "../../angle.h"
 #include "../../rows.h"
 
-static void pair_rows(const struct posenc_rows_job *job, size_t i)
+/* cosine and sine of the base position of pair i. */
+static void base_of(const struct posenc_row_block *blocks, size_t i, uint32_t position, double *c,
+                    double *s)
 {
-    const struct posenc_row_block *block = &job->blocks[i / POSENC_ROW_BLOCK];
-    size_t j = i % POSENC_ROW_BLOCK;
+    const struct posenc_row_block *block = &blocks[i / POSENC_ROW_BLOCK];
+    const size_t j = i % POSENC_ROW_BLOCK;
     struct posenc_turns w = {(uint64_t)block->w[2][j] << 32 | block->w[1][j], block->w[0][j]};
-    double c, s;
-    posenc_sincos(posenc_turns_times(w, job->base), &s, &c);
-    for (size_t t = 0; t < job->count; t++) {
-        double step_c = block->step_cos[job->steps[t]][j],
-               step_s = block->step_sin[job->steps[t]][j];
-        double row_c = (c * step_c - s * step_s) * job->factor;
-        double row_s = (s * step_c + c * step_s) * job->factor;
-        job->cos[(ptrdiff_t)t * job->stride + (ptrdiff_t)i] = (float)row_c;
-        job->sin[(ptrdiff_t)t * job->stride + (ptrdiff_t)i] =
-            (float)posenc_double(posenc_bits64(row_s) ^ job->sine_sign);
-    }
+    posenc_sincos(posenc_turns_times(w, position), s, c);
+}
+
+/* One pair of one token, by the base (c, s). */
+static void step_from(const struct posenc_row_block *blocks, size_t i, uint32_t step, double c,
+                      double s, double factor, uint64_t sine_sign, float *cos, float *sin)
+{
+    const struct posenc_row_block *block = &blocks[i / POSENC_ROW_BLOCK];
+    double step_c = block->step_cos[step][i % POSENC_ROW_BLOCK];
+    double step_s = block->step_sin[step][i % POSENC_ROW_BLOCK];
+    double row_c = (c * step_c - s * step_s) * factor;
+    double row_s = (s * step_c + c * step_s) * factor;
+    *cos = (float)row_c;
+    *sin = (float)posenc_double(posenc_bits64(row_s) ^ sine_sign);
 }
 
 void posenc_rows_scalar(const struct posenc_rows_job *job)
 {
+    for (size_t i = 0; i < job->pairs; i++) {
+        double c, s;
+        base_of(job->blocks, i, job->base, &c, &s);
+        for (size_t t = 0; t < job->count; t++) {
+            ptrdiff_t at = (ptrdiff_t)t * job->stride + (ptrdiff_t)i;
+            step_from(job->blocks, i, job->steps[t], c, s, job->factor, job->sine_sign,
+                      job->cos + at, job->sin + at);
+        }
+    }
+}
+
+void posenc_bases_scalar(const struct posenc_row_block *blocks, size_t pairs, uint32_t position,
+                         double *cos, double *sin)
+{
+    for (size_t i = 0; i < pairs; i++)
+        base_of(blocks, i, position, &cos[i], &sin[i]);
+}
+
+void posenc_row_scalar(const struct posenc_row_job *job)
+{
     for (size_t i = 0; i < job->pairs; i++)
-        pair_rows(job, i);
+        step_from(job->blocks, i, job->step, job->base_cos[i], job->base_sin[i], 1, job->sine_sign,
+                  job->cos + i, job->sin + i);
 }

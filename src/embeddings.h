@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Embeddings that rows are added to: what sinusoids and learned tables check alike. */
+#ifndef POSENC_EMBEDDINGS_H
+#define POSENC_EMBEDDINGS_H
+
+#include "tensor.h"
+
+/* Checked embeddings and where their sum goes: the same view, or one that lies apart. */
+struct posenc_embeddings {
+    const posenc_tensor *out;
+    struct posenc_view x_view, out_view;
+};
+
+/* 1 for memory larger than the caches next to a core, for which kernels read ahead. */
+static inline int posenc_is_large(const struct posenc_view *view)
+{
+    return view->end - view->begin >= (uintptr_t)1 << 20;
+}
+
+/* Checks x, out (NULL: in place) and the scale, but not the number of heads and channels. */
+int32_t posenc_embeddings_check(struct posenc_embeddings *embeddings, double scale,
+                                const posenc_tensor *x, const posenc_tensor *out,
+                                posenc_error *error);
+
+#endif

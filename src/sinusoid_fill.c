@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* Sinusoids written to a tensor or added to one: checks, then rows by stretches of tokens. */
+#include <math.h>
+
+#include "embeddings.h"
+#include "error.h"
+#include "sides.h"
+#include "sinusoid_rows.h"
+
+/* Pairs whose rows are made at a time: 16 KiB of base positions and 8 KiB of rows, in L1. */
+enum { CHUNK = 1024 };
+
+/* One call. */
+struct work {
+    const posenc_sinusoid *sinusoid;
+    const posenc_positions *positions;
+    const posenc_tensor *x; /* NULL: rows are written, not added */
+    const posenc_tensor *out;
+    double scale;
+    int ahead;  /* 1: larger than the caches, memory is asked for before it is written */
+    int shared; /* 1: all batch rows stand at the same positions */
+};
+
+/* Rows of some pairs for a stretch, in scratch. The sines may be one more than the cosines. */
+struct rows {
+    const void *sin, *cos; /* F32, or F64 where the output is */
+    ptrdiff_t stride;      /* elements from token to token */
+    size_t first, sines, cosines;
+};
+
+/* Channels of a stretch. */
+struct place {
+    const struct work *work;
+    int64_t batch, token;
+    size_t tokens;
+    int ahead; /* 1: what comes behind it in the same batch row is asked for */
+};
+
+static int is_wide(const struct work *w)
+{
+    return w->out->dtype == POSENC_F64;
+}
+
+static void put_wide(const struct place *p, int64_t channel, int64_t step, const double *values,
+                     ptrdiff_t stride, size_t count)
+{
+    const struct work *w = p->work;
+    for (size_t t = 0; t < p->tokens; t++, values += stride) {
+        const int64_t token = p->token + (int64_t)t;
+        double *y = (void *)posenc_element(w->out, p->batch, token, 0, channel);
+        const double *x = w->x ? (void *)posenc_element(w->x, p->batch, token, 0, channel) : NULL;
+        for (int64_t i = 0; i < (int64_t)count; i++)
+            y[i * step] = x ? fma(x[i * step], w->scale, values[i]) : values[i];
+    }
+}
+
+/* A job on `count` channels or pairs from `channel` on. */
+static struct posenc_add_job job_on(const struct place *p, int64_t channel, const float *values,
+                                    ptrdiff_t stride, size_t count)
+{
+    const struct work *w = p->work;
+    const ptrdiff_t size = (ptrdiff_t)posenc_dtype_size(w->out->dtype);
+    struct posenc_add_job job = {
+        .y = posenc_element(w->out, p->batch, p->token, 0, channel),
+        .y_token = posenc_step(w->out, 1) * size,
+        .row = values,
+        .row_token = stride,
+        .tokens = p->tokens,
+        .count = count,
+    };
+    job.ahead = p->ahead ? (ptrdiff_t)p->tokens * job.y_token : 0;
+    if (w->x) {
+        job.x = posenc_element(w->x, p->batch, p->token, 0, channel);
+        job.x_token = posenc_step(w->x, 1) * (ptrdiff_t)posenc_dtype_size(w->x->dtype);
+        job.scale = (float)w->scale;
+    }
+    return job;
+}
+
+/* Rows of floats, `count` channels from `channel` on: added, or converted. */
+static void put_floats(const struct place *p, int64_t channel, const float *values,
+                       ptrdiff_t stride, size_t count)
+{
+    const struct work *w = p->work;
+    const struct posenc_kernels *kernels = w->sinusoid->kernels;
+    const int to = w->out->dtype - POSENC_F32;
+    struct posenc_add_job job = job_on(p, channel, values, stride, count);
+    if (w->x) {
+        kernels->add[w->x->dtype - POSENC_F32][to](&job);
+        return;
+    }
+    for (size_t t = 0; t < p->tokens; t++, job.row += stride, job.y += job.y_token)
+        if (w->out->dtype == POSENC_F32)
+            memcpy(job.y, job.row, count * sizeof(float));
+        else
+            kernels->convert[0][to](job.row, job.y, count);
+}
+
+static void put(const struct place *p, int64_t channel, const void *values, ptrdiff_t stride,
+                size_t count)
+{
+    if (is_wide(p->work))
+        put_wide(p, channel, 1, values, stride, count);
+    else
+        put_floats(p, channel, values, stride, count);
+}
+
+/* Where the sine (`part` 0) or the cosine of a pair stands. A sine without its cosine stands last,
+ * cosines first or not. */
+static int64_t channel_of(const struct work *w, const struct posenc_sinusoid_axis *axis, int part,
+                          size_t pair)
+{
+    const posenc_sinusoid_params *p = &w->sinusoid->params;
+    const int second = part != p->cosine_first;
+    if (p->arrangement == POSENC_SINUSOID_INTERLEAVED)
+        return axis->channel + 2 * (int64_t)pair + (second && pair < axis->cosines);
+    return axis->channel + (int64_t)pair +
+           (second ? (int64_t)(part ? axis->sines : axis->cosines) : 0);
+}
+
+static void put_interleaved(const struct place *p, const struct posenc_sinusoid_axis *axis,
+                            const struct rows *rows)
+{
+    const struct work *w = p->work;
+    const int32_t cosine_first = w->sinusoid->params.cosine_first;
+    const int to = w->out->dtype - POSENC_F32;
+    struct posenc_add_job job =
+        job_on(p, axis->channel + 2 * (int64_t)rows->first,
+               cosine_first ? rows->cos : rows->sin, rows->stride, rows->cosines);
+    job.odd = cosine_first ? rows->sin : rows->cos;
+    if (w->x)
+        w->sinusoid->kernels->add_pairs[w->x->dtype - POSENC_F32][to](&job);
+    else
+        w->sinusoid->kernels->write_pairs[to](&job);
+}
+
+static void put_rows(const struct place *p, const struct posenc_sinusoid_axis *axis,
+                     const struct rows *rows)
+{
+    const struct work *w = p->work;
+    const int64_t sine = channel_of(w, axis, 0, rows->first);
+    const int64_t cosine = channel_of(w, axis, 1, rows->first);
+    if (w->sinusoid->params.arrangement == POSENC_SINUSOID_HALVES) {
+        put(p, sine, rows->sin, rows->stride, rows->sines);
+        put(p, cosine, rows->cos, rows->stride, rows->cosines);
+        return;
+    }
+    if (is_wide(w)) {
+        put_wide(p, sine, 2, rows->sin, rows->stride, rows->cosines);
+        put_wide(p, cosine, 2, rows->cos, rows->stride, rows->cosines);
+    } else {
+        put_interleaved(p, axis, rows);
+    }
+    if (rows->sines > rows->cosines) {
+        const size_t last = rows->cosines, size = is_wide(w) ? sizeof(double) : sizeof(float);
+        put(p, channel_of(w, axis, 0, rows->first + last), (const char *)rows->sin + last * size,
+            rows->stride, 1);
+    }
+}
+
+/* Batch rows that a stretch serves. */
+static int64_t batch_end(const struct work *w, const struct posenc_sinusoid_stretch *s)
+{
+    return w->shared ? w->out->shape[0] : s->batch + 1;
+}
+
+static int is_alone(const struct work *w, const struct posenc_sinusoid_stretch *s)
+{
+    return batch_end(w, s) - s->batch == 1;
+}
+
+/* The same rows for all of them. */
+static void put_batch(const struct work *w, const struct posenc_sinusoid_axis *axis,
+                      const struct posenc_sinusoid_stretch *s, size_t t, size_t tokens,
+                      const struct rows *rows)
+{
+    const int ahead = w->ahead && !is_alone(w, s);
+    struct place p = {w, s->batch, s->token + (int64_t)t, tokens, ahead};
+    for (; p.batch < batch_end(w, s); p.batch++)
+        put_rows(&p, axis, rows);
+}
+
+/* Cosines of a chunk of `count` sines: the last sine may stand alone. */
+static size_t cosines_of(const struct posenc_sinusoid_axis *axis, size_t first, size_t count)
+{
+    return axis->cosines - first < count ? axis->cosines - first : count;
+}
+
+/* Rows of doubles, and of positions between integers: no matter of speed. */
+static void fill_by_rows(const struct work *w, const struct posenc_sinusoid_axis *axis,
+                         const struct posenc_sinusoid_stretch *s)
+{
+    double scratch[POSENC_STRETCH * POSENC_ROW_BLOCK * 2];
+    const int wide = is_wide(w);
+    for (size_t first = 0; first < axis->sines; first += POSENC_ROW_BLOCK) {
+        const size_t left = axis->sines - first;
+        const size_t count = left < POSENC_ROW_BLOCK ? left : POSENC_ROW_BLOCK;
+        const struct posenc_rows_target to = {
+            .cos = scratch,
+            .sin = wide ? (void *)(scratch + count) : (void *)((float *)scratch + count),
+            .dtype = wide ? POSENC_F64 : POSENC_F32,
+            .stride = (ptrdiff_t)(2 * count),
+            .first = first,
+            .count = count,
+        };
+        posenc_sinusoid_rows(w->sinusoid, axis, s, &to);
+        put_batch(w, axis, s, 0, s->tokens,
+                  &(struct rows){to.sin, to.cos, to.stride, first, count,
+                                 cosines_of(axis, first, count)});
+    }
+}
+
+/* Some pairs of a run, token by token: what is written goes on through memory without a jump. */
+struct chunk {
+    const struct work *work;
+    const struct posenc_sinusoid_axis *axis;
+    const struct posenc_sinusoid_stretch *stretch;
+    const struct posenc_run *run;
+    size_t first, count;
+    double base_cos[CHUNK], base_sin[CHUNK];
+};
+
+/* Halves of F32 need no scratch: a row is made where it belongs. */
+static int belongs_there(const struct chunk *c)
+{
+    const struct work *w = c->work;
+    return !w->x && w->out->dtype == POSENC_F32 && c->axis->sines == c->axis->cosines &&
+           w->sinusoid->params.arrangement == POSENC_SINUSOID_HALVES &&
+           is_alone(w, c->stretch);
+}
+
+/* Where a part of the row of a token belongs. */
+static char *element_of(const struct chunk *c, int part, size_t t)
+{
+    return posenc_element(c->work->out, c->stretch->batch, c->stretch->token + (int64_t)t, 0,
+                          channel_of(c->work, c->axis, part, c->first));
+}
+
+/* The row of one token; meanwhile the memory of a later one is asked for. */
+static void make_row(const struct chunk *c, size_t t, size_t later, float *cos, float *sin)
+{
+    const struct work *w = c->work;
+    const posenc_sinusoid_params *p = &w->sinusoid->params;
+    const ptrdiff_t size = (ptrdiff_t)posenc_dtype_size(w->out->dtype);
+    if (p->padding_row >= 0 && c->stretch->ids.whole[t] == p->padding_row) {
+        memset(cos, 0, c->count * sizeof(float));
+        memset(sin, 0, c->count * sizeof(float));
+        return;
+    }
+    w->sinusoid->kernels->row(&(struct posenc_row_job){
+        .blocks = c->axis->set.blocks + c->first / POSENC_ROW_BLOCK,
+        .base_cos = c->base_cos,
+        .base_sin = c->base_sin,
+        .step = c->stretch->steps[t],
+        .sine_sign = c->run->sine_sign,
+        .pairs = c->count,
+        .cos = cos,
+        .sin = sin,
+        .ask = w->ahead && is_alone(w, c->stretch) ? element_of(c, p->cosine_first, t + later)
+                                                   : NULL,
+        .ask_step = 2 * POSENC_ROW_BLOCK * size,
+    });
+}
+
+static void fill_chunk(struct chunk *c)
+{
+    float scratch[2 * CHUNK];
+    const struct posenc_run *run = c->run;
+    const size_t group = CHUNK / c->count;
+    c->work->sinusoid->kernels->bases(c->axis->set.blocks + c->first / POSENC_ROW_BLOCK, c->count,
+                                      run->base, c->base_cos, c->base_sin);
+    const struct rows rows = {scratch, scratch + c->count, (ptrdiff_t)(2 * c->count), c->first,
+                              c->count, cosines_of(c->axis, c->first, c->count)};
+    for (size_t t = 0, tokens; t < run->count; t += tokens) {
+        const size_t from = run->first + t;
+        tokens = run->count - t < group ? run->count - t : group;
+        for (size_t i = 0; i < tokens; i++)
+            if (belongs_there(c))
+                make_row(c, from + i, 1, (void *)element_of(c, 1, from + i),
+                         (void *)element_of(c, 0, from + i));
+            else
+                make_row(c, from + i, tokens, scratch + (2 * i + 1) * c->count,
+                         scratch + 2 * i * c->count);
+        if (!belongs_there(c))
+            put_batch(c->work, c->axis, c->stretch, from, tokens, &rows);
+    }
+}
+
+static void fill_by_runs(const struct work *w, const struct posenc_sinusoid_axis *axis,
+                         const struct posenc_sinusoid_stretch *s)
+{
+    struct chunk c;
+    c.work = w;
+    c.axis = axis;
+    c.stretch = s;
+    for (c.run = s->run; c.run < s->run + s->runs; c.run++)
+        for (c.first = 0; c.first < axis->sines; c.first += CHUNK) {
+            c.count = axis->sines - c.first < CHUNK ? axis->sines - c.first : CHUNK;
+            fill_chunk(&c);
+        }
+}
+
+static void fill_axis(const struct work *w, const struct posenc_sinusoid_axis *axis,
+                      const struct posenc_sinusoid_stretch *s)
+{
+    static const union {
+        double wide;
+        float narrow;
+    } zero;
+    if (s->runs && !is_wide(w))
+        fill_by_runs(w, axis, s);
+    else
+        fill_by_rows(w, axis, s);
+    struct place p = {w, s->batch, s->token, s->tokens, 0};
+    for (; axis->zeros && p.batch < batch_end(w, s); p.batch++)
+        put(&p, axis->channel + (int64_t)(axis->sines + axis->cosines), &zero, 0, 1);
+}
+
+static void fill_all(struct work *w)
+{
+    struct posenc_sinusoid_stretch s;
+    const int64_t tokens = w->out->shape[1];
+    w->shared = w->positions->kind == POSENC_POSITIONS_START ||
+                (w->positions->kind == POSENC_POSITIONS_IDS && !w->positions->stride[0]);
+    for (s.batch = 0; s.batch < (w->shared ? 1 : w->out->shape[0]); s.batch++)
+        for (s.token = 0; s.token < tokens; s.token += POSENC_STRETCH) {
+            const int64_t left = tokens - s.token;
+            s.tokens = (size_t)(left < POSENC_STRETCH ? left : POSENC_STRETCH);
+            for (size_t a = 0; a < w->sinusoid->axes; a++) {
+                posenc_sinusoid_stage(&s, w->sinusoid, w->positions, (int)a);
+                fill_axis(w, &w->sinusoid->axis[a], &s);
+            }
+        }
+}
+
+static int32_t check_shape(const posenc_sinusoid *sinusoid, const posenc_tensor *t,
+                           const char *name, posenc_error *error)
+{
+    if (t->shape[2] == 1 && t->shape[3] == sinusoid->params.dim)
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "%s.shape is [%d, %d, %d, %d]: must be [batch, tokens, 1, %d]", name,
+                       t->shape[0], t->shape[1], t->shape[2], t->shape[3],
+                       (int64_t)sinusoid->params.dim);
+}
+
+/* The output, the positions, and that they lie apart. */
+static int32_t check_out(const posenc_sinusoid *sinusoid, const posenc_positions *positions,
+                         posenc_positions *copy, const posenc_tensor *out,
+                         const struct posenc_view *view, posenc_error *error)
+{
+    int32_t status = check_shape(sinusoid, out, view->name, error);
+    if (!status)
+        status = posenc_writable_check(view, error);
+    if (!status)
+        status = posenc_positions_check(copy, positions, &sinusoid->positions, out->shape[0],
+                                        out->shape[1], error);
+    return status ? status
+                  : posenc_positions_apart(copy, out->shape[0], out->shape[1], view, error);
+}
+
+int32_t posenc_sinusoid_fill(const posenc_sinusoid *sinusoid, const posenc_positions *positions,
+                             const posenc_tensor *out, posenc_error *error)
+{
+    struct posenc_view view;
+    posenc_positions copy;
+    if (!sinusoid)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "sinusoid is NULL: must be given");
+    int32_t status = posenc_data_view_check(&view, out, "out", error);
+    if (!status)
+        status = check_out(sinusoid, positions, &copy, out, &view, error);
+    if (status || posenc_tensor_is_empty(out))
+        return status;
+    fill_all(&(struct work){.sinusoid = sinusoid, .positions = &copy, .out = out,
+                            .ahead = posenc_is_large(&view)});
+    return POSENC_OK;
+}
+
+int32_t posenc_sinusoid_add(const posenc_sinusoid *sinusoid, const posenc_positions *positions,
+                            double embedding_scale, const posenc_tensor *x,
+                            const posenc_tensor *out, posenc_error *error)
+{
+    struct posenc_embeddings e;
+    posenc_positions copy;
+    if (!sinusoid)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "sinusoid is NULL: must be given");
+    int32_t status = posenc_embeddings_check(&e, embedding_scale, x, out, error);
+    if (!status)
+        status = check_out(sinusoid, positions, &copy, e.out, &e.out_view, error);
+    if (status || posenc_tensor_is_empty(e.out))
+        return status;
+    fill_all(&(struct work){
+        .sinusoid = sinusoid,
+        .positions = &copy,
+        .x = x,
+        .out = e.out,
+        .scale = embedding_scale,
+        .ahead = posenc_is_large(&e.out_view),
+    });
+    return POSENC_OK;
+}
