@@ -296,6 +296,8 @@ static void test_every_family(void **state)
                  " \"attn_layer_indices\": [1], \"full_attn_idxs\": [1],"
                  " \"hybrid_override_pattern\": \"M*\", \"compress_ratios\": [0, 4],"
                  " \"attn_config\": {\"alibi\": true}, \"relative_attention\": true,"
+                 " \"use_mem_rope\": true, \"layers_block_type\": null,"
+                 " \"block_types\": [\"attention\"],"
                  " \"position_embedding_type\": \"%s\","
                  " \"max_position_embeddings\": 4096}",
                  family->model_type, family->sections[0] == 11 ? 256 : 128,

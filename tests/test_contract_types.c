@@ -124,6 +124,40 @@ static void test_layered(void **state)
     (void)state;
 }
 
+/* Keys that only these classes have. */
+static void test_own_keys(void **state)
+{
+    static const struct type_case cases[] = {
+        {TYPE("dbrx", ""), "ffffff", 1e4, ROOT_128, -1, S, 128, 128, 1},
+        {TYPE("dbrx", ", \"attn_config\": {\"kv_n_heads\": 8, \"rope_theta\": 5e5}"), "ffffff", 5e5,
+         ROOT_128, -1, S, 128, 128, 8},
+        {TYPE("dbrx", ", \"attn_config\": {\"rope_theta\": 5e5}, \"rope_theta\": 2e4"), "ffffff",
+         2e4, ROOT_128, -1, S, 128, 128, 1},
+        {TYPE("recurrent_gemma", ""), "--s--s", 1e4, ROOT_128, 2048, S, 128, 64, 32},
+        {TYPE("recurrent_gemma", ", \"block_types\": [\"attention\", \"recurrent\"],"
+                                 " \"attention_window_size\": 64"),
+         "s-s-s-", 1e4, ROOT_128, 64, S, 128, 64, 32},
+        {TYPE("mllama_text_model", ""), "fffNff", 5e5, ROOT_128, -1, S, 128, 128, 8},
+        {TYPE("mllama_text_model", ", \"cross_attention_layers\": [0, 5]"), "NffffN", 5e5, ROOT_128,
+         -1, S, 128, 128, 8},
+        {TYPE("kimi_linear", LATENT), "----N-", 0, ROOT_192, -1, S, 192, 0, 32},
+        {TYPE("kimi_linear", LATENT ", \"linear_attn_config\": {\"full_attn_layers\": [1, 6],"
+                                    " \"kda_layers\": [2, 3, 4, 5]}"),
+         "N----N", 0, ROOT_192, -1, S, 192, 0, 32},
+        {TYPE("zamba2", ", \"kv_channels\": 128, \"use_mem_rope\": true, \"layers_block_type\":"
+                        " [\"mamba\", \"mamba\", \"hybrid\", \"mamba\", \"hybrid\", \"mamba\"]"),
+         "--f-f-", 1e4, ROOT_128, -1, S, 256, 256, 32},
+        {TYPE("zamba2", ", \"layers_block_type\":"
+                        " [\"mamba\", \"mamba\", \"hybrid\", \"mamba\", \"hybrid\", \"mamba\"]"),
+         "--N-N-", 0, ROOT_128, -1, S, 256, 0, 32},
+    };
+    check_types(cases, sizeof cases / sizeof cases[0]);
+    posenc_contract *contract = contract_of(TYPE("mllama_text_model", ""));
+    assert_non_null(contract_warning(contract, "cross_attention_layers"));
+    posenc_contract_free(contract);
+    (void)state;
+}
+
 /* Blocks that classes bring along. */
 static void test_blocks(void **state)
 {
@@ -155,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_layered),
+        cmocka_unit_test(test_own_keys),
         cmocka_unit_test(test_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,8 @@ static const struct posenc_family rows[] = {
     {"jamba", .scheme = POSENC_FAMILY_NONE, .kv_rule = POSENC_KV_FIXED, .kv_heads = 8,
      .period_key = "attn_layer_period", .period = 8, .offset_key = "attn_layer_offset",
      .phase = 4, .flags = POSENC_FAMILY_OTHERS_LINEAR},
+    {"kimi_linear", .scheme = POSENC_FAMILY_NONE, .position_key = "model_max_length",
+     .flags = POSENC_FAMILY_MLA | POSENC_FAMILY_LINEAR_CONFIG},
     {"longt5", T5},
     {"m2m_100", FAIRSEQ, .flags = POSENC_FAMILY_PADDED},
     {"mamba", RECURRENT},

@@ -67,6 +67,7 @@ static const struct posenc_family rows[] = {
     {"csm_depth_decoder_model", SPLIT_HALF, KEY_HEADS(2), .base = 500000},
     {"cwm", SPLIT_HALF, KEY_HEADS(8), KEY_WINDOW, .window = 8192, .base = 1000000,
      .head_dim = 128, .period = 4, .phase = 0, .block = CWM},
+    {"dbrx", SPLIT_HALF, KEY_HEADS(1), .flags = POSENC_FAMILY_ATTN_CONFIG},
     {"deepseek_ocr2_text", SPLIT_HALF},
     {"deepseek_v2", ADJACENT, .flags = POSENC_FAMILY_MLA},
     {"deepseek_v3", MLA_FAMILY},
@@ -177,6 +178,8 @@ static const struct posenc_family rows[] = {
      .block = MINISTRAL("10000.0", "128.0", "8192")},
     {"mixtral", SPLIT_HALF, .base = 1000000, KEY_HEADS(8),
      KEY_WINDOW},
+    {"mllama_text_model", SPLIT_HALF, KEY_HEADS(8), .base = 500000,
+     .flags = POSENC_FAMILY_CROSS},
     {"modernbert", SPLIT_HALF, .base_key = "global_rope_theta", .base = 160000,
      .local_base_key = "local_rope_theta", .local_base = 10000,
      .window_rule = POSENC_WINDOW_KEY, .window_key = "local_attention", .window = 128,
@@ -212,6 +215,8 @@ static const struct posenc_family rows[] = {
     {"qwen3_next", SPLIT_HALF, KEY_HEADS(2), .partial = 0.25, .head_dim = 256, .period = 4,
      .phase = 1,
      .period_key = "full_attention_interval", .flags = POSENC_FAMILY_OTHERS_LINEAR},
+    {"recurrent_gemma", SPLIT_HALF, .partial = 0.5, .window_rule = POSENC_WINDOW_KEY,
+     .window_key = "attention_window_size", .window = 2048, .flags = POSENC_FAMILY_CYCLE},
     {"seed_oss", SPLIT_HALF, KEY_HEADS(8), .head_dim = 128},
     {"smallthinker", SPLIT_HALF, .nope_key = "rope_layout",
      .window_key = "sliding_window_size", .pattern_key = "sliding_window_layout",
@@ -228,6 +233,7 @@ static const struct posenc_family rows[] = {
     {"voxtral_realtime_text", SPLIT_HALF, KEY_HEADS(8), KEY_WINDOW, .window = 4096},
     {"xverse", SPLIT_HALF},
     {"youtu", MLA_FAMILY},
+    {"zamba2", SPLIT_HALF, .flags = POSENC_FAMILY_DOUBLED},
 };
 
 const struct posenc_family_table posenc_families_rope = {rows, sizeof rows / sizeof rows[0]};

@@ -25,6 +25,26 @@ static const char *const aliases[][2] = {
     {"qwen3_vl_moe", "qwen3_vl_moe_text"},
 };
 
+/* Types whose layers differ in ways that no field of the contract holds. */
+static const char *const refusals[][2] = {
+    {"cohere2_moe", "which layers rotate depends on how many of the first are dense"},
+    {"granite_swa", "layer_rope_theta gives each layer a base of its own"},
+    {"granitemoe_swa", "layer_rope_theta gives each layer a base of its own"},
+    {"laguna", "num_attention_heads_per_layer gives each layer query heads of its own"},
+    {"openelm", "num_query_heads and num_kv_heads give each layer heads of its own"},
+    {"step3p5", "rope_theta and partial_rotary_factors are lists by layer"},
+};
+
+const char *posenc_family_refusal(const char *model_type)
+{
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        if (strcmp(model_type, refusals[i][0]) == 0) {
+            return refusals[i][1];
+        }
+    }
+    return NULL;
+}
+
 const struct posenc_family *posenc_family_at(int32_t index)
 {
     for (size_t i = 0; index >= 0 && i < TABLES; i++) {

@@ -63,7 +63,12 @@ enum { /* flags */
     POSENC_FAMILY_NOPE_FIRST = 2097152,     /* of the layers without rotation, 0 is the first */
     POSENC_FAMILY_TAIL = 8388608,           /* the last qk_rope_head_dim channels turn */
     POSENC_FAMILY_BUCKETS = 4194304,        /* a learned table and T5's buckets, both sides */
-    POSENC_FAMILY_NULL_BASE = 16777216      /* a rope_theta of null: no layer is rotated */
+    POSENC_FAMILY_NULL_BASE = 16777216,     /* a rope_theta of null: no layer is rotated */
+    POSENC_FAMILY_ATTN_CONFIG = 33554432,   /* DBRX: key heads and base stand in attn_config */
+    POSENC_FAMILY_CYCLE = 67108864,         /* block_types repeats over the layers */
+    POSENC_FAMILY_LINEAR_CONFIG = 134217728, /* linear_attn_config lists the full layers */
+    POSENC_FAMILY_CROSS = 268435456,        /* layers of cross_attention_layers do not rotate */
+    POSENC_FAMILY_DOUBLED = 536870912       /* Zamba2: a head is 2 hidden_size / heads */
 };
 
 /* Zero means: no such rule, or the common default (base 10000, partial 1). */
@@ -111,6 +116,9 @@ struct posenc_family {
 
 /* The row of a model_type, or NULL. */
 const struct posenc_family *posenc_family_find(const char *model_type);
+
+/* Why a model_type is known and not read, or NULL. */
+const char *posenc_family_refusal(const char *model_type);
 
 /* Row by index, NULL past the end: for tests. */
 const struct posenc_family *posenc_family_at(int32_t index);

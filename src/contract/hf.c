@@ -40,8 +40,9 @@ static int find_family(struct posenc_reader *reader)
     }
     reader->family = posenc_family_find(type);
     if (!reader->family) {
+        const char *why = posenc_family_refusal(type);
         return posenc_refuse(reader, node, "model_type",
-                             "unknown, so its pair layout would be a guess");
+                             why ? why : "unknown, so its pair layout would be a guess");
     }
     reader->contract->facts.model_type = reader->family->model_type;
     return 0;

@@ -271,6 +271,12 @@ int posenc_read_layer_kinds(struct posenc_reader *reader)
     if (family->flags & POSENC_FAMILY_TAIL) {
         return kinds_by_ratio(reader);
     }
+    if (family->flags & POSENC_FAMILY_CYCLE) {
+        return posenc_read_layer_cycle(reader);
+    }
+    if (family->flags & POSENC_FAMILY_LINEAR_CONFIG) {
+        return posenc_read_layer_config(reader);
+    }
     if (family->letters_key) {
         return kinds_by_letters(reader, family->letters_key);
     }
@@ -369,6 +375,9 @@ int posenc_read_layer_sets(struct posenc_reader *reader)
                    layer->kind != POSENC_LAYER_SLIDING && !freed) {
             layer->set = POSENC_LAYER_NOT_ROTATED;
         }
+    }
+    if (flags & POSENC_FAMILY_CROSS) {
+        return posenc_drop_cross_layers(reader);
     }
     return flags & POSENC_FAMILY_NOPE_LIST ? drop_listed(reader) : 0;
 }

@@ -218,6 +218,11 @@ int posenc_any_layer(const struct posenc_contract *contract, enum posenc_layer_k
 int posenc_read_layer_sets(struct posenc_reader *reader);
 int posenc_read_window(struct posenc_reader *reader);
 
+/* layers_other.c: the same for classes with lists of their own; the last one after the sets. */
+int posenc_read_layer_cycle(struct posenc_reader *reader);
+int posenc_read_layer_config(struct posenc_reader *reader);
+int posenc_drop_cross_layers(struct posenc_reader *reader);
+
 /* compare.c: after all sets are complete, what their plans make of them. */
 int32_t posenc_contract_settle(struct posenc_contract *contract, posenc_error *error);
 

@@ -171,13 +171,19 @@ static int read_base(struct posenc_reader *reader, const struct posenc_node *blo
     const char *key = local                      ? family->local_base_key
                       : family->global_base_key ? family->global_base_key
                                                 : "rope_theta";
+    struct posenc_node config = {0}; /* DBRX keeps its base there */
+    if ((family->flags & POSENC_FAMILY_ATTN_CONFIG) &&
+        posenc_get_object(reader, &reader->text, "attn_config", &config) < 0) {
+        return -1;
+    }
     const struct posenc_place places[] = {
         {block, own ? "rope_theta" : NULL},
         {&reader->text, key},
         {&reader->text, local ? NULL : family->base_key},
+        {&config, "rope_theta"},
     };
     const struct posenc_place *found;
-    if (posenc_get_first(reader, places, 3, &set->params.base, &found) < 0) {
+    if (posenc_get_first(reader, places, 4, &set->params.base, &found) < 0) {
         return -1;
     }
     if (!found) {

@@ -70,6 +70,10 @@ int posenc_read_softmax(struct posenc_reader *reader)
     }
     facts->softmax_scale = 1.0 / sqrt((double)facts->head_dim);
     facts->softmax_rule = "head_dim^-0.5";
+    if (reader->family->flags & POSENC_FAMILY_DOUBLED) {
+        facts->softmax_scale = 1.0 / sqrt((double)facts->head_dim / 2.0);
+        facts->softmax_rule = "(head_dim / 2)^-0.5";
+    }
     if ((reader->family->flags & POSENC_FAMILY_MLA) && set->params.scaling == POSENC_SCALING_YARN &&
         set->mscale_all_dim > 0.0) {
         posenc_dd g = posenc_yarn_magnitude(set->params.factor, set->mscale_all_dim);

@@ -149,6 +149,24 @@ static int refuse_others(struct posenc_reader *reader)
     return 0;
 }
 
+/* Zamba2: use_mem_rope turns it on. Earlier classes enlarge the base for use_long_context. */
+static int scheme_of_zamba(struct posenc_reader *reader)
+{
+    int on = 0, enlarged = 0;
+    int found = posenc_get_bool(reader, &reader->text, "use_mem_rope", &on);
+    if (found < 0 || posenc_get_bool(reader, &reader->text, "use_long_context", &enlarged) < 0) {
+        return -1;
+    }
+    if (on && enlarged) {
+        return refuse_scheme(reader, "use_long_context", "an enlarged base that sources dispute");
+    }
+    if (!found) {
+        posenc_assume_text(reader, "use_mem_rope", "false", "the default of this model_type");
+    }
+    reader->scheme = on ? POSENC_FAMILY_ROPE : POSENC_FAMILY_NONE;
+    return 0;
+}
+
 int posenc_read_scheme(struct posenc_reader *reader)
 {
     const struct posenc_family *family = reader->family;
@@ -158,6 +176,8 @@ int posenc_read_scheme(struct posenc_reader *reader)
         answer = scheme_by_type(reader);
     } else if (family->flags & POSENC_FAMILY_BY_WIDTH) {
         answer = scheme_by_width(reader);
+    } else if (family->flags & POSENC_FAMILY_DOUBLED) {
+        answer = scheme_of_zamba(reader);
     } else if (family->flags & POSENC_FAMILY_NULL_BASE) {
         answer = scheme_by_base(reader);
     } else if (strcmp(family->model_type, "mpt") == 0) {

@@ -82,6 +82,13 @@ static int read_head_dim(struct posenc_reader *reader, int64_t heads)
     int answer = 0;
     if (family->flags & POSENC_FAMILY_MLA) {
         answer = mla_width(reader, &width);
+    } else if (family->flags & POSENC_FAMILY_DOUBLED) { /* whatever kv_channels says */
+        answer = divided_width(reader, heads, &width);
+        width *= 2;
+        if (answer == 0 && width > 65536) {
+            answer = posenc_refuse(reader, &reader->text, "hidden_size",
+                                   "2 hidden_size / heads must be at most 65536");
+        }
     } else if (posenc_get_spelled(reader, &reader->text, keys, 0, 65536, &width, NULL) < 0) {
         answer = -1;
     } else if (width == 0 && family->head_dim && !given(reader, keys)) {
@@ -134,6 +141,19 @@ static int switched_kv_heads(struct posenc_reader *reader, int64_t heads, int64_
                                               "multi_query_attention needs it");
 }
 
+/* DBRX: attn_config.kv_n_heads. */
+static int nested_kv_heads(struct posenc_reader *reader, int64_t *kv)
+{
+    struct posenc_node config = {0};
+    int found = posenc_get_object(reader, &reader->text, "attn_config", &config);
+    *kv = reader->family->kv_heads;
+    found = found > 0 ? posenc_get_integer(reader, &config, "kv_n_heads", 1, 65536, kv) : found;
+    if (found == 0) {
+        posenc_assume_integer(reader, "kv_n_heads", *kv, "the default of this model_type");
+    }
+    return found < 0 ? -1 : 0;
+}
+
 static int read_kv_heads(struct posenc_reader *reader, int64_t heads)
 {
     static const char *const keys[] = {"num_key_value_heads", "num_kv_heads", "n_head_kv", NULL};
@@ -142,6 +162,10 @@ static int read_kv_heads(struct posenc_reader *reader, int64_t heads)
     int64_t kv = heads;
     if (family->kv_rule == POSENC_KV_BIGCODE) {
         if (bigcode_kv_heads(reader, heads, &kv) < 0) {
+            return -1;
+        }
+    } else if (family->flags & POSENC_FAMILY_ATTN_CONFIG) {
+        if (nested_kv_heads(reader, &kv) < 0) {
             return -1;
         }
     } else if (family->kv_rule == POSENC_KV_FALCON || family->kv_rule == POSENC_KV_CHATGLM) {
