@@ -17,7 +17,7 @@ from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE, bf16, lcg, rotate
 
 COMMANDS = ["run", "inspect", "diff", "fingerprint", "rows", "bands", "compare", "rotate", "attend",
             "isa", "plot", "bias"]
-LATER = ["permute", "bench"]
+LATER = ["bench"]
 
 
 def config(name):

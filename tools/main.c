@@ -25,12 +25,13 @@ static const struct command {
     {"compare", tool_compare, "how far other systems' recipes are from exact rows"},
     {"rotate", tool_rotate, "rotate an array by its positions, or undo it"},
     {"attend", tool_attend, "attention over arrays, small and exact"},
+    {"permute", tool_permute, "projection weights and keys into the other pair layout"},
     {"isa", tool_isa, "the instruction sets this machine offers, and which is used"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static const char *const later[] = {"permute", "bench"};
+static const char *const later[] = {"bench"};
 
 static void print_help(void)
 {

@@ -93,12 +93,7 @@ static int take_shape(const char **at, struct npy *array)
     return 1;
 }
 
-struct header {
-    char descr[64];
-    int fortran, seen; /* seen: one bit for each key */
-};
-
-static int take_entry(const char **at, struct npy *array, struct header *header)
+static int take_entry(const char **at, struct npy *array, struct npy_header *header)
 {
     char key[32];
     if (!take_string(at, key, sizeof key) || !take(at, ':'))
@@ -118,7 +113,7 @@ static int take_entry(const char **at, struct npy *array, struct header *header)
     return header->fortran || take_word(at, "False");
 }
 
-static int take_header(const char *at, struct npy *array, struct header *header)
+static int take_header(const char *at, struct npy *array, struct npy_header *header)
 {
     if (!take(&at, '{'))
         return 0;
@@ -154,27 +149,33 @@ static int check_type(struct npy *array, const char *descr, char *why, size_t si
     return 0;
 }
 
-/* The header's text lies at `text` for `length` bytes. Fills all of `array` but the data. */
-static int parse_header(struct npy *array, const char *text, size_t length, char *why, size_t size)
+int npy_parse_header(struct npy *array, struct npy_header *header, const char *text, size_t length,
+                     char *why, size_t size)
 {
     char *copy = malloc(length + 1);
     if (!copy)
         return wrong(why, size, "no memory for the header");
     memcpy(copy, text, length);
     copy[length] = 0;
-    struct header header = {{0}, 0, 0};
-    int good = strlen(copy) == length && take_header(copy, array, &header);
+    *header = (struct npy_header){{0}, 0, 0};
+    int good = strlen(copy) == length && take_header(copy, array, header);
     free(copy);
     if (!good)
         return wrong(why, size,
                      "the NPY header is malformed: must be {'descr': .., 'fortran_order': .., "
                      "'shape': (..), } and a newline");
-    if (!check_type(array, header.descr, why, size))
-        return 0;
-    if (header.fortran)
+    if (header->fortran)
         return wrong(why, size,
                      "fortran_order is True: must be C order; save numpy.ascontiguousarray(x)");
     return 1;
+}
+
+/* The header's text lies at `text` for `length` bytes. Fills all of `array` but the data. */
+static int parse_header(struct npy *array, const char *text, size_t length, char *why, size_t size)
+{
+    struct npy_header header;
+    return npy_parse_header(array, &header, text, length, why, size) &&
+           check_type(array, header.descr, why, size);
 }
 
 static int check_size(struct npy *array, size_t bytes, char *why, size_t size)
@@ -211,9 +212,9 @@ static void swap_bytes(unsigned char *data, size_t count, size_t element)
         }
 }
 
-int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, size_t why_size)
+int npy_preamble(const unsigned char *bytes, size_t size, size_t room, size_t *start,
+                 size_t *length, char *why, size_t why_size)
 {
-    memset(array, 0, sizeof *array);
     if (size < 10 || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0)
         return wrong(why, why_size, "not an NPY file: its first bytes must be \\x93NUMPY");
     unsigned major = bytes[6], minor = bytes[7];
@@ -221,15 +222,24 @@ int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, s
         snprintf(why, why_size, "NPY version is %u.%u: must be 1.0, 2.0 or 3.0", major, minor);
         return 0;
     }
-    size_t start = major == 1 ? 10 : 12;
-    size_t length = bytes[8] | (size_t)bytes[9] << 8;
+    *start = major == 1 ? 10 : 12;
+    *length = bytes[8] | (size_t)bytes[9] << 8;
     if (major > 1 && size >= 12)
-        length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-    if (size < start || length > size - start || length > MAX_HEADER) {
+        *length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    if (room < *start || *length > room - *start || *length > MAX_HEADER) {
         snprintf(why, why_size, "the NPY header's length is %zu: longer than the file or %d",
-                 length, MAX_HEADER);
+                 *length, MAX_HEADER);
         return 0;
     }
+    return 1;
+}
+
+int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, size_t why_size)
+{
+    size_t start, length;
+    memset(array, 0, sizeof *array);
+    if (!npy_preamble(bytes, size, size, &start, &length, why, why_size))
+        return 0;
     if (!parse_header(array, (const char *)bytes + start, length, why, why_size))
         return 0;
     size_t data = size - start - length;

@@ -31,6 +31,22 @@ void npy_free(struct npy *array);
  */
 int npy_parse(struct npy *array, unsigned char *bytes, size_t size, char *why, size_t why_size);
 
+/* The fixed bytes at the front of a file: where the header's text begins and how long it is. `size`
+ * bytes are there, of at least 12 where the file has them; `room` is what the header may fill. */
+int npy_preamble(const unsigned char *bytes, size_t size, size_t room, size_t *start,
+                 size_t *length, char *why, size_t why_size);
+
+/* What the text of a header says, whatever the element type. */
+struct npy_header {
+    char descr[64];
+    int fortran;
+    int seen; /* one bit for each key */
+};
+
+/* Fills rank and shape of an array that is all zero, and `header`. */
+int npy_parse_header(struct npy *array, struct npy_header *header, const char *text, size_t length,
+                     char *why, size_t why_size);
+
 size_t npy_type_size(enum npy_type type);
 
 /* The two parts of npy_write, for data that are made piece by piece: a header of the array's type

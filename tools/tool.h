@@ -88,6 +88,7 @@ int tool_fingerprint(int argc, char **argv);
 int tool_rows(int argc, char **argv);
 int tool_bands(int argc, char **argv);
 int tool_compare(int argc, char **argv);
+int tool_permute(int argc, char **argv);
 int tool_plot(int argc, char **argv);
 int tool_bias(int argc, char **argv);
 
