@@ -7,13 +7,13 @@
 enum { MAX_HEADS = 65536, MAX_BIAS = 64 };
 
 /* 2^(-max_bias m / 2^log), nearest. The product of two doubles is exact as a pair; m < 2^17. */
-static double slope(double max_bias, int64_t m, int32_t log)
+static double slope(double max_bias, int64_t m, int32_t log, posenc_dd ln_2)
 {
     posenc_dd exponent = posenc_dd_product(-max_bias, (double)m);
     double scale = posenc_dd_power_of_two(-log);
     exponent.hi *= scale;
     exponent.lo *= scale;
-    return posenc_dd_exp(posenc_dd_mul(exponent, posenc_dd_log(2.0))).hi;
+    return posenc_dd_exp(posenc_dd_mul(exponent, ln_2)).hi;
 }
 
 int32_t posenc_alibi_slopes(double *slopes, int64_t first, int64_t count, int64_t heads,
@@ -39,10 +39,11 @@ int32_t posenc_alibi_slopes(double *slopes, int64_t first, int64_t count, int64_
         return status;
     while (heads >> (log + 1))
         log++;
+    const posenc_dd ln_2 = posenc_dd_log(2.0);
     for (int64_t k = first; k < first + count; k++) {
         int64_t rest = k - (INT64_C(1) << log);
-        slopes[k - first] = rest < 0 ? slope(max_bias, k + 1, log)
-                                     : slope(max_bias, 2 * rest + 1, log + 1);
+        slopes[k - first] = rest < 0 ? slope(max_bias, k + 1, log, ln_2)
+                                     : slope(max_bias, 2 * rest + 1, log + 1, ln_2);
     }
     return POSENC_OK;
 }

@@ -101,6 +101,9 @@ typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
 typedef void posenc_permute_kernel(const struct posenc_permute_job *job);
 typedef void posenc_add_kernel(const struct posenc_add_job *job);
 
+/* out[i] = (float)(distances[i] * slope), -0 as +0. */
+typedef void posenc_scale_kernel(const double *distances, size_t count, double slope, float *out);
+
 /* Indices of the tables by dtype and layout are the public values minus 1. */
 struct posenc_kernels {
     int32_t isa;
@@ -116,6 +119,7 @@ struct posenc_kernels {
     posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
+    posenc_scale_kernel *scale;
 };
 
 /* What the files of an ISA give to its table. */
@@ -132,6 +136,7 @@ struct posenc_kernels {
     extern posenc_add_kernel *const posenc_add_##isa[3][3];                                    \
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
+    posenc_scale_kernel posenc_scale_##isa;                                                    \
     extern const struct posenc_kernels posenc_kernels_##isa
 
 POSENC_KERNELS_OF(scalar);
@@ -154,6 +159,7 @@ POSENC_KERNELS_OF(neon);
         .add = posenc_add_##name,                                                              \
         .add_pairs = posenc_add_pairs_##name,                                                  \
         .write_pairs = posenc_write_pairs_##name,                                              \
+        .scale = posenc_scale_##name,                                                          \
     }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

@@ -24,39 +24,43 @@ POSENC_API int32_t posenc_alibi_slopes(double *slopes, int64_t first, int64_t co
  * usual cache of Tk keys and the last Tq queries the offset is Tk - Tq.
  */
 
-enum { /* form of ALiBi; all give the same softmax but ABS, which looks both ways */
+enum { /* form of ALiBi; DISTANCE, KEY and LAST give the same softmax over keys up to the query */
     POSENC_ALIBI_DISTANCE = 1, /* -slope (query - key); future keys 0 */
     POSENC_ALIBI_KEY = 2,      /* slope * key (BLOOM) */
     POSENC_ALIBI_LAST = 3,     /* slope * (key - (keys - 1)) (MPT) */
-    POSENC_ALIBI_ABS = 4       /* -slope |query - key|: symmetric */
+    POSENC_ALIBI_ABS = 4,      /* -slope |query - key|: symmetric */
+    POSENC_ALIBI_FALCON = 5    /* KEY as transformers' Falcon rounds it, */
+                               /* float32(bf16(bf16(slope) * bf16(key))) * float32(scale); */
+                               /* KEY with the same scale is the exact form */
 };
 
 typedef struct posenc_alibi_params {
     uint32_t struct_size;  /* sizeof(posenc_alibi_params) */
     int32_t form;          /* POSENC_ALIBI_*; no default */
     double max_bias;       /* 8 */
-    int64_t heads;         /* of the whole model; no default */
+    int64_t heads;         /* of the whole model, 1..65536; no default */
     int64_t first_head;    /* of the range in `bias` (tensor parallel); 0 */
     int64_t query_offset;
-    const double *slopes;  /* [heads of bias], the caller's own; NULL = by the rule */
+    const double *slopes;  /* [heads of bias], the caller's own, then max_bias, heads and */
+                           /* first_head are not read; NULL = by the rule */
     double scale;          /* multiplies the bias: Falcon adds it before its softmax scale; 1 */
     int32_t causal;        /* 1: keys after the query get -inf */
     int32_t isa;
-    const int64_t *key_positions; /* [batch][keys] for padded rows (posenc_ids_from_mask), then */
-                                  /* KEY and LAST count these; NULL = 0, 1, ... */
+    const int64_t *key_positions; /* [batch][keys] for padded rows (posenc_ids_from_mask): what */
+                                  /* KEY, LAST and FALCON take for `key`; NULL = 0, 1, ... */
 } posenc_alibi_params;
 
 POSENC_API void posenc_alibi_params_init(posenc_alibi_params *params);
 
 /* Fills a bias. Each value is within 0.51 ulp of the formula with the exact slope, in float32, then
- * rounded to the dtype of bias. */
+ * rounded to the dtype of bias (FALCON: as defined there). Distances fit int32. */
 POSENC_API int32_t posenc_alibi_bias(const posenc_alibi_params *params, const posenc_tensor *bias,
                                      posenc_error *error);
 
 typedef struct posenc_t5_params {
     uint32_t struct_size;  /* sizeof(posenc_t5_params) */
-    int32_t num_buckets;   /* 32; 2..65536, even if bidirectional */
-    int64_t max_distance;  /* 128; above the exact range */
+    int32_t num_buckets;   /* 32; 2..65536, if bidirectional even and >= 4 */
+    int64_t max_distance;  /* 128; above the exact range e, at most 2^53 */
     int32_t bidirectional; /* 1 (encoder) or 0 (decoder); 1 */
     int32_t causal;        /* 1: keys after the query get -inf */
     int64_t query_offset;
@@ -87,7 +91,8 @@ POSENC_API int32_t posenc_t5_bias(const posenc_t5_params *params, const posenc_t
 /*
  * DeBERTa's logarithmic buckets, relative[i] = query - key: |d| < mid = buckets/2 keeps d, else
  * sign(d) (ceil(ln(|d|/mid) / ln((max_distance-1)/mid) (mid-1)) + mid), exact in real arithmetic.
- * buckets 0: no buckets, d itself. He et al. 2021.
+ * buckets is 2..65536, max_distance at least mid + 2 and at most 2^53; beyond max_distance buckets
+ * go on. buckets 0: no buckets, d itself. He et al. 2021.
  */
 POSENC_API int32_t posenc_deberta_buckets(int32_t buckets, int64_t max_distance,
                                           const int32_t *relative, size_t count, int32_t *out,
@@ -96,7 +101,8 @@ POSENC_API int32_t posenc_deberta_buckets(int32_t buckets, int64_t max_distance,
 /* The index maps of disentangled attention, each [queries][keys], for an embedding of 2*span rows
  * (span = buckets, or max_distance without buckets): c2p[i][j] = clamp(bucket(i - j) + span, 0,
  * 2 span - 1), p2c[i][j] = clamp(-bucket(i - j) + span, 0, 2 span - 1), with i counted from
- * query_offset. Either may be NULL. */
+ * query_offset. transformers gathers p2c with keys as its rows: docs/biases.md. Either may be NULL.
+ */
 POSENC_API int32_t posenc_deberta_maps(int32_t buckets, int64_t max_distance, int64_t queries,
                                        int64_t keys, int64_t query_offset, int32_t *c2p,
                                        int32_t *p2c, posenc_error *error);

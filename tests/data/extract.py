@@ -10,8 +10,8 @@ import sys
 GOLDEN, CASES = sys.argv[1], sys.argv[2]
 HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3}
-CASE_KINDS = ("K01", "K02", "K03", "K04", "K05", "K06", "K07", "K08", "K09", "K10", "K11", "K18",
-              "K19")
+CASE_KINDS = ("K01", "K02", "K03", "K04", "K05", "K06", "K07", "K08", "K09", "K10", "K11", "K12",
+              "K13", "K18", "K19")
 # What the library cannot express yet, and what other tests read from the configs themselves.
 OTHERS = ("B23-b", "B27-b", "B29-a", "B30-a", "B31-b", "B50-a", "B50-b")
 
@@ -132,6 +132,20 @@ def golden_rotations():
                 yield "%d %s %s" % (number, key, " ".join(case[key][::step]))
 
 
+def golden_biases():
+    alibi = json.load(open(os.path.join(GOLDEN, "extra", "alibi.json")))
+    for key in ("slopes", "slopes_bias_max_16"):
+        for heads, slopes in (alibi.get(key) or {}).items():
+            yield "alibi/%s %s %s" % (heads, key, " ".join(slopes))
+    for number, case in enumerate(json.load(open(os.path.join(GOLDEN, "extra", "t5.json")))["cases"]):
+        yield "t5/%d settings %d %d %d" % (number, case["num_buckets"], case["max_distance"],
+                                           case["bidirectional"])
+        yield "t5/%d buckets %s" % (number, " ".join(map(str, case["buckets"])))
+        differs = case["exact_differs"]
+        if differs:
+            yield "t5/%d differs %s" % (number, " ".join("%s %s" % p for p in differs.items()))
+
+
 # What the reader does not answer: values at sample positions, notes, where a config was found.
 UNSTORED = {"name", "source", "source_note", "provenance", "notes", "note", "inv_freq_f32", "cos",
             "sin", "hf_f32_max_abs_err", "positions_thw", "rows_at_position", "buckets",
@@ -157,5 +171,7 @@ write("golden_rows.txt", "Frequencies, cosines and sines of real models, compute
       golden_rows())
 write("golden_axes.txt", "Rows of real models with three position axes, computed with 50 digits.",
       golden_axes())
+write("golden_biases.txt", "Slopes of ALiBi and buckets of T5 for key - query = -600, -599, ...",
+      golden_biases())
 write("golden_rotations.txt", "Rotated tensors, computed with 50 digits; inputs by the generator.",
       golden_rotations())

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel of biases of this ISA. */
+#include "../../kernels.h"
+#include "vecd.h"
+
+#define KERNEL(name) posenc_##name##_avx2
+#include "../../kernels/bias.h"
