@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
     bench::add_rotation();
     bench::add_rows();
     bench::add_conversion();
+    bench::add_biases();
     bench::add_permutation();
     bench::add_absolute();
     benchmark::RunSpecifiedBenchmarks();

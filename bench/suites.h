@@ -8,6 +8,7 @@ namespace bench {
 void add_rotation();
 void add_rows();
 void add_conversion();
+void add_biases();
 void add_permutation();
 void add_absolute();
 
