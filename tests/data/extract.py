@@ -11,7 +11,7 @@ GOLDEN, CASES = sys.argv[1], sys.argv[2]
 HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3}
 CASE_KINDS = ("K01", "K02", "K03", "K04", "K05", "K06", "K07", "K08", "K09", "K10", "K11", "K12",
-              "K13", "K18", "K19")
+              "K13", "K14", "K18", "K19")
 # What the library cannot express yet, and what other tests read from the configs themselves.
 OTHERS = ("B23-b", "B27-b", "B29-a", "B30-a", "B31-b", "B50-a", "B50-b")
 
@@ -121,6 +121,20 @@ def golden_axes():
                                            " ".join(mrope[part][n][i] for i in chosen))
 
 
+def golden_sinusoids():
+    """Odd widths come with the form that defines them; an interleaved row is Vaswani's."""
+    for number, case in enumerate(
+            json.load(open(os.path.join(GOLDEN, "extra", "sinusoidal.json")))["cases"]):
+        name = "%s/%d" % (case["kind"], number)
+        yield "%s dim %d" % (name, case["dim"])
+        for key in case:
+            if key not in ("kind", "dim", "rows"):
+                yield "%s %s %s" % (name, key, text(case[key]))
+        yield "%s positions %s" % (name, " ".join(case["rows"]))
+        for position, row in case["rows"].items():
+            yield "%s row.%s %s" % (name, position, " ".join(row))
+
+
 def golden_rotations():
     for number, case in enumerate(json.load(open(os.path.join(GOLDEN, "extra", "rotations.json")))["cases"]):
         step = 1 if len(case["rotated"]) <= 240 else 13
@@ -175,3 +189,4 @@ write("golden_biases.txt", "Slopes of ALiBi and buckets of T5 for key - query = 
       golden_biases())
 write("golden_rotations.txt", "Rotated tensors, computed with 50 digits; inputs by the generator.",
       golden_rotations())
+write("golden_sinusoids.txt", "Sinusoids of every form, computed with 50 digits.", golden_sinusoids())

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Sinusoids have the same bits on every ISA, for every split, dtype, order of memory and call. */
+#include "sinusoid_call.h"
+#include "support/guard.h"
+#include "support/half.h"
+#include "support/view.h"
+
+#include <math.h>
+
+enum { TOKENS = 150, MOST = 80 };
+
+/* Widths around the vectors and blocks of 16 pairs, in every form. */
+static posenc_sinusoid_params form(int n, int32_t isa)
+{
+    static const int32_t widths[] = {2, 7, 16, 30, 33, 64, 71, 80};
+    posenc_sinusoid_params p = sinusoid_params(widths[n % 8], 1 + n / 8 % 2);
+
+    p.cosine_first = n / 16 % 2;
+    p.odd = n / 32 % 2 ? POSENC_ODD_SINE : POSENC_ODD_ZERO;
+    p.position_offset = 5;
+    p.padding_row = 9;
+    p.isa = isa;
+    return p;
+}
+
+enum { FORMS = 64 };
+
+/* The row of one position by its definition: one pair after another from halves of width 2 h. */
+static void oracle(const posenc_sinusoid_params *p, const posenc_sinusoid *halves, int64_t position,
+                   float *row)
+{
+    const int32_t h = p->odd == POSENC_ODD_SINE ? (p->dim + 1) / 2 : p->dim / 2;
+    float both[2 * MOST] = {0};
+
+    sinusoid_run(halves, position + p->position_offset, 1, 2 * h, POSENC_F32, both);
+    if (position + p->position_offset == p->padding_row) memset(both, 0, sizeof both);
+    if (p->dim % 2 && p->odd == POSENC_ODD_ZERO) row[p->dim - 1] = 0;
+    for (int32_t i = 0; i < h; i++) {
+        const int32_t cosines = p->dim / 2, first = p->cosine_first;
+
+        if (p->arrangement == POSENC_SINUSOID_HALVES) {
+            row[first ? cosines + i : i] = both[i];
+            if (i < cosines) row[first ? i : h + i] = both[h + i];
+        } else {
+            row[i < cosines ? 2 * i + first : 2 * i] = both[i];
+            if (i < cosines) row[2 * i + !first] = both[h + i];
+        }
+    }
+}
+
+/* Its rows are those of a rotation by the same frequencies where the width is even. */
+static posenc_sinusoid *halves_of(const posenc_sinusoid_params *p)
+{
+    const int32_t h = p->odd == POSENC_ODD_SINE ? (p->dim + 1) / 2 : p->dim / 2;
+    posenc_sinusoid_params q = sinusoid_params(2 * h, POSENC_SINUSOID_HALVES);
+
+    q.isa = POSENC_ISA_SCALAR;
+    return sinusoid_new(&q);
+}
+
+static void check_rows(const float *got, const float *expected, int64_t count, const char *what,
+                       int n)
+{
+    if (memcmp(got, expected, (size_t)count * sizeof *got))
+        for (int64_t i = 0; i < count; i++)
+            if (memcmp(&got[i], &expected[i], 4))
+                fail_msg("form %d, %s, value %d: %a instead of %a", n, what, (int)i,
+                         (double)got[i], (double)expected[i]);
+}
+
+/* Across 0, so that both signs are met; whole, in slices, and as ids in any order. */
+static void test_isas_and_splits(void **state)
+{
+    static float expected[TOKENS * MOST], got[TOKENS * MOST];
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+
+    (void)state;
+    for (int n = 0; n < FORMS; n++)
+        for (size_t k = 0; k < count; k++) {
+            posenc_sinusoid_params p = form(n, isas[k]);
+            posenc_sinusoid *sinusoid = sinusoid_new(&p), *halves = halves_of(&p);
+
+            for (int64_t t = 0; t < TOKENS; t++)
+                oracle(&p, halves, t - 70, expected + t * p.dim);
+            memset(got, 0xff, sizeof got);
+            sinusoid_run(sinusoid, -70, TOKENS, p.dim, POSENC_F32, got);
+            check_rows(got, expected, TOKENS * p.dim, "whole", n);
+            memset(got, 0xff, sizeof got);
+            for (int64_t t = 0, step = 1; t < TOKENS; t += step, step = step * 3 % 29 + 1)
+                sinusoid_run(sinusoid, t - 70, step < TOKENS - t ? step : TOKENS - t, p.dim,
+                             POSENC_F32, got + t * p.dim);
+            check_rows(got, expected, TOKENS * p.dim, "slices", n);
+            for (int64_t t = 0; t < TOKENS; t++) {
+                double position = (double)(t * 7 % TOKENS - 70);
+
+                sinusoid_real(sinusoid, &position, 1, p.dim, POSENC_F32,
+                              got + t * 7 % TOKENS * p.dim);
+            }
+            check_rows(got, expected, TOKENS * p.dim, "whole real positions", n);
+            posenc_sinusoid_free(sinusoid);
+            posenc_sinusoid_free(halves);
+        }
+}
+
+/* Wide enough for several chunks, and a batch that shares its positions: same rows as alone. */
+static void test_wide_and_batch(void **state)
+{
+    enum { DIM = 2 * 1024 + 2 * 33, BATCH = 3, COUNT = 19 };
+    static float rows[COUNT * DIM], plain[COUNT * DIM], all[BATCH * COUNT * DIM];
+    posenc_rope_params rope = test_params(POSENC_SPLIT_HALF, DIM, DIM);
+    posenc_plan *plan = test_plan(&rope);
+    posenc_error error = {0, ""};
+    posenc_positions positions;
+    posenc_tensor view;
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+
+    (void)state;
+    posenc_positions_start(&positions, 1021);
+    posenc_tensor_contiguous(&view, rows, POSENC_F32, 1, COUNT, 1, DIM);
+    test_ok(posenc_rows(plan, &positions, &view, &error), &error);
+    for (size_t k = 0; k < count; k++)
+        for (int arrangement = 1; arrangement <= 2; arrangement++) {
+            posenc_sinusoid_params p = sinusoid_params(DIM, arrangement);
+
+            p.cosine_first = 1;
+            p.isa = isas[k];
+            posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+            sinusoid_run(sinusoid, 1021, COUNT, DIM, POSENC_F32, plain);
+            for (int t = 0; t < COUNT; t++)
+                for (int i = 0; i < DIM / 2; i++) {
+                    int step = arrangement == 1 ? 2 : 1, other = arrangement == 1 ? 1 : DIM / 2;
+
+                    assert_memory_equal(&plain[t * DIM + step * i], &rows[t * DIM + i], 4);
+                    assert_memory_equal(&plain[t * DIM + step * i + other],
+                                        &rows[t * DIM + DIM / 2 + i], 4);
+                }
+            posenc_tensor_contiguous(&view, all, POSENC_F32, BATCH, COUNT, 1, DIM);
+            test_ok(posenc_sinusoid_fill(sinusoid, &positions, &view, &error), &error);
+            for (int b = 0; b < BATCH; b++)
+                assert_memory_equal(all + b * COUNT * DIM, plain, sizeof plain);
+            posenc_sinusoid_free(sinusoid);
+        }
+    posenc_plan_free(plan);
+}
+
+/* What addition makes of one element: in float, and rounded once; in double for F64. */
+static double sum_of(double x, double scale, double row, int32_t dtype)
+{
+    if (dtype == POSENC_F64) return fma(x, scale, row);
+    return (double)fmaf((float)x, (float)scale, (float)row);
+}
+
+static void check_added(const struct test_view *x, const void *before, const struct test_view *y,
+                        const void *after, const float *rows, int64_t tokens, int64_t dim,
+                        double scale)
+{
+    for (int64_t b = 0; b < 2; b++)
+        for (int64_t t = 0; t < tokens; t++)
+            for (int64_t c = 0; c < dim; c++) {
+                double value = test_load(before, x->tensor.dtype, test_view_index(x, b, t, 0, c));
+                double sum = sum_of(value, scale, (double)rows[t * dim + c], POSENC_F32);
+                int64_t at = test_view_index(y, b, t, 0, c);
+                uint64_t room = 0;
+
+                test_store(&room, y->tensor.dtype, 0, sum);
+                if (memcmp(&room, (const char *)after + (size_t)at * test_size(y->tensor.dtype),
+                           test_size(y->tensor.dtype)))
+                    fail_msg("token %d, channel %d", (int)t, (int)c);
+            }
+}
+
+/* Every pair of dtypes, in place or not, next to unreadable pages. */
+static void test_adding(void **state)
+{
+    static float rows[TOKENS * MOST];
+    static unsigned char before[1 << 17];
+    struct test_guard in = test_guard_new(1 << 17), out = test_guard_new(1 << 17);
+    struct test_random random = {.state = 1};
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+    posenc_error error = {0, ""};
+    posenc_positions positions;
+
+    (void)state;
+    posenc_positions_start(&positions, -20);
+    for (int n = 0; n < FORMS; n += test_quick() ? 7 : 1)
+        for (size_t k = 0; k < count; k++)
+            for (int kind = 0; kind < 12; kind++) {
+                posenc_sinusoid_params p = form(n, isas[k]);
+                const int32_t from = kind / 3 < 3 ? 1 + kind / 3 : 1 + kind % 3;
+                const int32_t to = kind / 3 < 3 ? 1 + kind % 3 : from;
+                const int64_t tokens = 37;
+                posenc_sinusoid *sinusoid = sinusoid_new(&p);
+                struct test_view x = test_view_new((enum test_order)(n % TEST_ORDERS), from, 2,
+                                                   tokens, 1, p.dim);
+                struct test_view y = test_view_new((enum test_order)((n + 2) % TEST_ORDERS), to, 2,
+                                                   tokens, 1, p.dim);
+                size_t x_bytes = (size_t)x.elements * test_size(from);
+                size_t y_bytes = (size_t)y.elements * test_size(to);
+                enum test_place place = (enum test_place)((n + kind) % TEST_PLACES);
+                void *source = test_guard_at(&in, x_bytes, test_size(from), place);
+                void *sink = test_guard_at(&out, y_bytes, test_size(to), place);
+
+                test_view_at(&x, source);
+                test_view_at(&y, sink);
+                test_view_fill(&x, source, TEST_NAN, 0, p.dim, &random);
+                memcpy(before, source, x_bytes);
+                sinusoid_run(sinusoid, -20, tokens, p.dim, POSENC_F32, rows);
+                test_ok(posenc_sinusoid_add(sinusoid, &positions, 1.7, &x.tensor,
+                                            kind < 9 ? &y.tensor : NULL, &error), &error);
+                if (kind < 9) {
+                    assert_memory_equal(before, source, x_bytes);
+                    check_added(&x, before, &y, sink, rows, tokens, p.dim, 1.7);
+                } else {
+                    check_added(&x, before, &x, source, rows, tokens, p.dim, 1.7);
+                }
+                posenc_sinusoid_free(sinusoid);
+            }
+    test_guard_free(&in);
+    test_guard_free(&out);
+}
+
+/* 16-bit rows are those of float32, rounded once. F64 rows round to them, and add in double. */
+static void test_dtypes(void **state)
+{
+    float rows[37 * MOST];
+    double wide[37 * MOST], sums[37 * MOST];
+    uint16_t narrow[37 * MOST];
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+    posenc_error error = {0, ""};
+    posenc_positions positions;
+    posenc_tensor view;
+
+    (void)state;
+    posenc_positions_start(&positions, 3);
+    for (int n = 0; n < FORMS; n++)
+        for (size_t k = 0; k < count; k++) {
+            posenc_sinusoid_params p = form(n, isas[k]);
+            posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+            sinusoid_run(sinusoid, 3, 37, p.dim, POSENC_F32, rows);
+            sinusoid_run(sinusoid, 3, 37, p.dim, POSENC_F64, wide);
+            for (int32_t dtype = POSENC_F16; dtype <= POSENC_BF16; dtype++) {
+                sinusoid_run(sinusoid, 3, 37, p.dim, dtype, narrow);
+                for (int i = 0; i < 37 * p.dim; i++)
+                    assert_int_equal(narrow[i], test_narrow((double)rows[i], dtype));
+            }
+            for (int i = 0; i < 37 * p.dim; i++) {
+                assert_true(fabs(wide[i] - (double)rows[i]) <= 0.51 * 0x1p-24);
+                sums[i] = 0.25 * i;
+            }
+            posenc_tensor_contiguous(&view, sums, POSENC_F64, 1, 37, 1, p.dim);
+            test_ok(posenc_sinusoid_add(sinusoid, &positions, 3.1, &view, NULL, &error), &error);
+            for (int i = 0; i < 37 * p.dim; i++)
+                assert_true(sums[i] == sum_of(0.25 * i, 3.1, wide[i], POSENC_F64));
+            posenc_sinusoid_free(sinusoid);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_isas_and_splits),
+        cmocka_unit_test(test_wide_and_batch),
+        cmocka_unit_test(test_adding),
+        cmocka_unit_test(test_dtypes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
