@@ -12,7 +12,9 @@ import xml.etree.ElementTree as ET
 import mpmath
 
 from test_tools import Case, REFUSED, SYSTEM, USAGE
+from test_tools_bias import alibi, buckets
 from test_tools_models import config, frequencies
+from test_tools_other import sinusoid
 
 SVG = "{http://www.w3.org/2000/svg}"
 TURN = 2 * mpmath.pi
@@ -102,6 +104,43 @@ class Heatmap(Picture):
         want = ["".join(map(character, row)) for row in rotation_rows(16, 400)]
         self.assertEqual(self.text("heatmap", "--rope", 16, "--count", 400), want)
 
+    def test_sinusoid_text(self):
+        """The lesson's map: 20 positions by 16 channels, the threshold 0.3."""
+        mpmath.mp.prec = 120
+        want = []
+        for p in range(20):
+            angles = [p / mpmath.mpf(10000) ** (mpmath.mpf(i) / 8) for i in range(8)]
+            want.append("".join(character(mpmath.sin(a)) + character(mpmath.cos(a))
+                                for a in angles))
+        self.assertEqual(self.text("heatmap", "--sinusoid", 16), want)
+        self.assertEqual(self.text("heatmap", "--sinusoid", 16, "--count", 20, "--width", 16),
+                         want)
+        self.assertEqual(want[:3], [".+.+.+.+.+.+.+.+", "++++.+.+.+.+.+.+", "+-++.+.+.+.+.+.+"])
+
+    def test_sinusoid_svg(self):
+        tree = self.svg("heatmap", "--sinusoid", "16,form=halves", "--count", 20)
+        self.check_frame(tree, "channel", "position", ("720", "440"))
+        check_levels(self, tree, sinusoid(16, range(20), "halves"))
+
+    def test_alibi(self):
+        want = alibi(8, 20, 20, 0)
+        for head in (0, 2):
+            self.assertEqual(self.text("heatmap", "--alibi", 8, "--head", head),
+                             ["".join(map(character, row)) for row in want[head]])
+        tree = self.svg("heatmap", "--alibi", 8, "--count", 10)
+        self.check_frame(tree, "key", "query", ("560", "520"))
+        check_levels(self, tree, alibi(8, 10, 10, 0)[0], 4.5)
+        self.assertEqual(self.words(self.group(tree, "legend")), ["bias", "0", "-4.5"])
+
+    def test_t5(self):
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+        want = buckets(20, 20, 0, 32, 128)
+        self.assertEqual(self.text("heatmap", "--t5", "32,128"),
+                         ["".join(digits[b] for b in row) for row in want])
+        tree = self.svg("heatmap", config("t5-small"), "--part", "decoder", "--count", 40)
+        want = buckets(40, 40, 0, 32, 128, True)
+        check_levels(self, tree, want, want.max())
+
     def test_text_width(self):
         rows = rotation_rows(128, 3)
         want = ["".join(map(character, row[::2])) for row in rows]
@@ -180,6 +219,14 @@ class Bands(Picture):
             y = 66 + (440 - 66 - 56) * (1 - mpmath.log(wave / low) / mpmath.log(high / low))
             self.assertLess(abs(float(mark.get("cy")) - y), 0.006)
 
+    def test_sinusoid(self):
+        tree = self.svg("bands", config("m2m100-418m"))
+        self.assertEqual(len(self.group(tree, "marks")), 512)
+        self.assertIn("trained and declared length: 1024", self.words(tree))
+        lines = self.text("bands", "--sinusoid", 8)[-4:]
+        self.assertEqual([line.split()[1] for line in lines], ["6.2832", "62.832", "628.32",
+                                                               "6283.2"])
+
     def test_refusals(self):
         self.bad(USAGE, "--count", "plot", "bands", "--rope", 8, "--count", 4)
 
@@ -216,6 +263,28 @@ class Similarity(Picture):
             self.assertLess(abs(float(y) - (66 + 278 * (1 - total / 36) / 2)), 0.006)
         self.assertEqual(self.words(self.group(tree, "legend")),
                          ["equal vectors", "relative bound (Su et al. 2021)"])
+
+
+    def test_sinusoid(self):
+        """The product of two rows is the sum of cosines, the squared norm half the width."""
+        lines = self.text("similarity", "--sinusoid", 16, "--count", 12)[3:]
+        for k, line in enumerate(lines):
+            value = sum(mpmath.cos(k * mpmath.mpf(10000) ** (-mpmath.mpf(i) / 8))
+                        for i in range(8)) / 8
+            self.assertAlmostEqual(float(line[9:19]), value, 5)
+
+    def test_biases(self):
+        lines = self.text("similarity", "--alibi", 8, "--count", 6)[3:]
+        self.assertEqual([float(line[9:19]) for line in lines], [-0.5 * k for k in range(6)])
+        tree = self.svg("similarity", "--alibi", 8, "--count", 6)
+        self.check_frame(tree, "distance in tokens", "bias", ("720", "400"))
+        self.assertEqual(self.words(self.group(tree, "legend")), [f"head {k}" for k in range(8)])
+        self.assertEqual(len(self.group(tree, "marks")), 8)
+        lines = self.text("similarity", "--t5", "32,128", "--count", 40)[3:]
+        self.assertEqual([float(line[9:19]) for line in lines],
+                         [buckets(1, 40, 39, 32, 128)[0][39 - k] for k in range(40)])
+        tree = self.svg("similarity", "--t5", "32,128")
+        self.assertEqual(self.words(self.group(tree, "legend")), ["earlier keys", "later keys"])
 
 
 class Plot(Case):

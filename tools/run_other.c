@@ -68,6 +68,7 @@ static struct work *next_work(struct other *other, const struct run_options *o,
 /* Embeddings of d channels: read, and written in place. */
 static int make_embeddings(struct work *w, int64_t d)
 {
+    w->last = w->start + w->tokens - 1;
     int code = work_make_tensor(&w->x, w->dtype, w->tokens, 1, d);
     if (!code)
         run_fill(&w->x, 7);
@@ -129,6 +130,7 @@ static int make_bias(struct work *w, int64_t heads, int64_t *query_offset)
     if (most < (double)w->tokens)
         w->tokens = most < 1 ? 1 : (int64_t)most;
     *query_offset = keys - w->tokens;
+    w->last = keys - 1;
     int code = work_make_tensor(&w->x, w->dtype, w->tokens, heads, keys);
     w->bytes = (double)work_bytes_of(&w->x);
     return code;
@@ -178,12 +180,12 @@ static int set_up(struct other *other, const struct model *model, const struct r
     if (o.limit && model->facts.max_position < 1)
         return tool_fail(TOOL_REFUSED, "%s: --limit: the model states no trained limit",
                          model->name);
-    if (o.limit && o.start + (o.tokens ? o.tokens : 1) > model->facts.max_position)
-        return tool_fail(TOOL_REFUSED, "%s: --limit: position %lld passes %lld", model->name,
-                         (long long)(o.start + (o.tokens ? o.tokens : 1) - 1),
-                         (long long)model->facts.max_position);
     if (!given->tokens)
         o.tokens = DEFAULT_TOKENS;
+    if (o.limit && o.start + o.tokens > model->facts.max_position)
+        return tool_fail(TOOL_REFUSED, "%s: --limit: position %lld passes %lld", model->name,
+                         (long long)(o.start + o.tokens - 1),
+                         (long long)model->facts.max_position);
     int code = add_sinusoid(other, model, &o);
     if (!code)
         code = add_learned(other, model, &o, given->tokens > 0);
@@ -253,8 +255,7 @@ int run_other(const struct model *model, const struct run_options *options)
     if (!code) {
         (options->json ? other_print_json : other_print)(&other, model, options);
         fflush(stdout);
-        model_warn_limit(model, model->facts.max_position,
-                         options->start + other.work[0].tokens - 1);
+        model_warn_limit(model, model->facts.max_position, other.work[0].last);
     }
     if (!code && !passed)
         code = tool_fail(TOOL_REFUSED, "%s: a self-check failed", model->name);

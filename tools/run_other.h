@@ -13,7 +13,8 @@ struct work {
     enum scheme_kind kind;
     const char *op;  /* "sinusoid", "learned", "alibi", "t5" */
     char where[160]; /* "t5 in the encoder: 32 buckets" */
-    int64_t start, tokens;
+    int64_t start, tokens; /* of a bias: queries, the last of the step */
+    int64_t last;          /* position */
     int32_t dtype;
     int isas;
     int32_t isa[MEASURE_ISAS]; /* scalar first */

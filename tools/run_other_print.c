@@ -103,8 +103,8 @@ void other_print(const struct other *other, const struct model *model,
         print_check(&other->work[n]);
         print_results(&other->work[n]);
     }
-    printf("\n  one thread, its CPU time; medians of interleaved rounds; * is what this machine\n"
-           "  uses unless told otherwise\n");
+    printf("\n  one thread, its CPU time; medians of interleaved rounds; * is what this\n"
+           "  machine uses unless told otherwise\n");
 }
 
 static void put_rates(const struct work *w, const struct measure_result *r)
@@ -161,7 +161,7 @@ void other_print_json(const struct other *other, const struct model *model,
         printf("null");
     printf("},\n  \"step\": {\"tokens\": %lld, \"start\": %lld, \"dtype\": \"%s\"},\n"
            "  \"self_check\": {\"ok\": %s},\n  \"work\": [",
-           (long long)other->work[0].tokens, (long long)options->start,
+           (long long)(other->work[0].last - options->start + 1), (long long)options->start,
            tool_dtype_name(options->dtype), passed ? "true" : "false");
     for (int n = 0; n < other->count; n++) {
         printf(n ? ",\n    " : "\n    ");
