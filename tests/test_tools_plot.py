@@ -280,6 +280,9 @@ class Similarity(Picture):
         self.check_frame(tree, "distance in tokens", "bias", ("720", "400"))
         self.assertEqual(self.words(self.group(tree, "legend")), [f"head {k}" for k in range(8)])
         self.assertEqual(len(self.group(tree, "marks")), 8)
+        tree = self.svg("similarity", "--alibi", 112, "--width", 320)
+        for text in self.group(tree, "legend").iter(SVG + "text"):
+            self.assertLess(float(text.get("x")) + 6.4 * len(text.text), 320)
         lines = self.text("similarity", "--t5", "32,128", "--count", 40)[3:]
         self.assertEqual([float(line[9:19]) for line in lines],
                          [buckets(1, 40, 39, 32, 128)[0][39 - k] for k in range(40)])
@@ -296,7 +299,7 @@ class Plot(Case):
         self.bad(USAGE, "exclude each other", "plot", "heatmap", "--rope", 8, "--sinusoid", 8)
         self.bad(USAGE, "--format is png", "plot", "heatmap", "--rope", 8, "--format", "png")
         self.bad(USAGE, "--width is 0", "plot", "heatmap", "--rope", 8, "--width", 0)
-        self.bad(USAGE, "240 to 10000", "plot", "heatmap", "--rope", 8, "--width", 9,
+        self.bad(USAGE, "320 to 10000", "plot", "heatmap", "--rope", 8, "--width", 9,
                  "--format", "svg")
         self.bad(USAGE, "--height needs", "plot", "heatmap", "--rope", 8, "--height", 300)
         self.bad(USAGE, "40 characters", "plot", "bands", "--rope", 8, "--width", 20)

@@ -100,11 +100,11 @@ static int ends_with(const char *text, const char *end)
 
 static int check_sizes(const struct plot_request *r)
 {
-    if (r->svg && r->width && r->width < 240)
-        return tool_wrong_usage("--width is %lld: an SVG has 240 to 10000 pixels",
+    if (r->svg && r->width && r->width < 320)
+        return tool_wrong_usage("--width is %lld: an SVG has 320 to 10000 pixels",
                                 (long long)r->width);
-    if (r->svg && r->height && r->height < 160)
-        return tool_wrong_usage("--height is %lld: an SVG has 160 to 10000 pixels",
+    if (r->svg && r->height && r->height < 200)
+        return tool_wrong_usage("--height is %lld: an SVG has 200 to 10000 pixels",
                                 (long long)r->height);
     if (!r->svg && r->height)
         return tool_wrong_usage("--height needs --format svg: text has a line for each row");

@@ -124,26 +124,26 @@ static void put_marks(FILE *to, const struct bands *b, const struct svg_frame *f
     fputs("</g>\n", to);
 }
 
-static double put_entry(FILE *to, double x, double y, const char *classes, const char *text)
+static void put_entry(FILE *to, struct svg_legend *at, const char *classes, const char *text)
 {
-    put_circle(to, x, y - 4, 4, classes);
-    svg_text(to, x + 10, y, "label", "start", text);
-    return x + 26 + 6.4 * (double)strlen(text);
+    svg_legend_place(at, 8, text);
+    if (to) {
+        put_circle(to, at->x + 4, at->y - 4, 4, classes);
+        svg_text(to, at->x + 14, at->y, "label", "start", text);
+    }
+    svg_legend_step(at, 8, text);
 }
 
-static void put_legend(FILE *to, const struct bands *b, const struct svg_frame *f)
+/* Draws the legend, or with `to` NULL only finds its last line. */
+static double put_legend(FILE *to, const struct bands *b, double left, double right)
 {
-    double x = f->left + 4, y = f->top - 12;
-    fputs("<g class=\"legend\">\n", to);
-    if (b->trained > 0) {
-        x = put_entry(to, x, y, "minus", "completes a turn in training");
-        x = put_entry(to, x, y, "plus", "does not");
-    } else {
-        x = put_entry(to, x, y, "minus", "wavelength");
-    }
+    struct svg_legend at = {left, right, left, 54};
+    put_entry(to, &at, "minus", b->trained > 0 ? "completes a turn in training" : "wavelength");
+    if (b->trained > 0)
+        put_entry(to, &at, "plus", "does not");
     if (b->unscaled && b->params.scaling)
-        put_entry(to, x, y, "open rule", "before scaling");
-    fputs("</g>\n", to);
+        put_entry(to, &at, "open rule", "before scaling");
+    return at.y;
 }
 
 static void draw_svg(const struct plot_request *r, const struct scheme *scheme,
@@ -159,8 +159,9 @@ static void draw_svg(const struct plot_request *r, const struct scheme *scheme,
     snprintf(description, sizeof description,
              "Wavelength in tokens of each of %d pairs, on a logarithmic scale.", (int)b->pairs);
     svg_begin(to, (double)width, (double)height, title, description);
-    struct svg_frame f = {.left = 80, .top = 66, .width = (double)width - 80 - 24,
-                          .height = (double)height - 66 - 56,
+    double left = 84, right = (double)width - 24, top = put_legend(NULL, b, left, right) + 12;
+    struct svg_frame f = {.left = 80, .top = top, .width = (double)width - 80 - 24,
+                          .height = (double)height - top - 56,
                           .x = {-0.5, b->pairs - 0.5, 0, 1, "pair"},
                           .y = {low, high, 1, 0, "wavelength in tokens"}};
     svg_axes(to, &f);
@@ -172,7 +173,9 @@ static void draw_svg(const struct plot_request *r, const struct scheme *scheme,
                   declared == b->trained ? "trained and declared length" : "trained length", "s2",
                   b->trained <= declared && declared != b->trained);
     put_marks(to, b, &f);
-    put_legend(to, b, &f);
+    fputs("<g class=\"legend\">\n", to);
+    put_legend(to, b, left, right);
+    fputs("</g>\n", to);
     svg_end(to);
 }
 

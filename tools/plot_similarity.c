@@ -166,16 +166,19 @@ static void put_curve(FILE *to, const struct curves *c, const struct svg_frame *
     fputs("\"/>\n", to);
 }
 
-static void put_legend(FILE *to, const struct curves *c, const struct svg_frame *f)
+/* Draws the legend, or with `to` NULL only finds its last line. */
+static double put_legend(FILE *to, const struct curves *c, double left, double right)
 {
-    double x = f->left + 4;
-    fputs("<g class=\"legend\">\n", to);
+    struct svg_legend at = {left, right, left, 54};
     for (int n = 0; n < c->number; n++) {
-        fprintf(to, "<path class=\"line s%d\" d=\"M%.2f %.2fh24\"/>\n", n, x, f->top - 16);
-        svg_text(to, x + 29, f->top - 12, "label", "start", c->name[n]);
-        x += 44 + 6.4 * (double)strlen(c->name[n]);
+        svg_legend_place(&at, 24, c->name[n]);
+        if (to) {
+            fprintf(to, "<path class=\"line s%d\" d=\"M%.2f %.2fh24\"/>\n", n, at.x, at.y - 4);
+            svg_text(to, at.x + 30, at.y, "label", "start", c->name[n]);
+        }
+        svg_legend_step(&at, 24, c->name[n]);
     }
-    fputs("</g>\n", to);
+    return at.y;
 }
 
 static void draw_svg(const struct plot_request *r, const struct scheme *scheme,
@@ -190,8 +193,9 @@ static void draw_svg(const struct plot_request *r, const struct scheme *scheme,
              (long long)(c->count - 1));
     svg_begin(to, (double)width, (double)height, title, description);
     double last = c->count > 1 ? (double)(c->count - 1) : 1;
-    struct svg_frame f = {.left = 80, .top = 66, .width = (double)width - 80 - 24,
-                          .height = (double)height - 66 - 56,
+    double left = 84, right = (double)width - 24, top = put_legend(NULL, c, left, right) + 12;
+    struct svg_frame f = {.left = 80, .top = top, .width = (double)width - 80 - 24,
+                          .height = (double)height - top - 56,
                           .x = {0, last, 0, 1, "distance in tokens"},
                           .y = {c->low, c->high, 0, 0, c->y_label}};
     svg_axes(to, &f);
@@ -199,7 +203,9 @@ static void draw_svg(const struct plot_request *r, const struct scheme *scheme,
     for (int n = 0; n < c->number; n++)
         put_curve(to, c, &f, n);
     fputs("</g>\n", to);
-    put_legend(to, c, &f);
+    fputs("<g class=\"legend\">\n", to);
+    put_legend(to, c, left, right);
+    fputs("</g>\n", to);
     svg_end(to);
 }
 

@@ -3,6 +3,7 @@
 #include "svg.h"
 
 #include <math.h>
+#include <string.h>
 
 /*
  * Colours of text and lines follow the reader's scheme; where nobody says which, a grey of 4.3:1 or
@@ -27,7 +28,7 @@ static const char style[] =
     ".posenc .s3{stroke:#b0449c;stroke-dasharray:8 3 2 3}\n"
     ".posenc .s4{stroke:#8a7a12;stroke-dasharray:10 4}\n"
     ".posenc .s5{stroke:#d6435a;stroke-dasharray:4 2}\n"
-    ".posenc .s6{stroke:#1593a5;stroke-dasharray:1 3}\n"
+    ".posenc .s6{stroke:#1593a5;stroke-dasharray:4 4}\n"
     ".posenc .s7{stroke:#7d6ad6;stroke-dasharray:12 3 2 3 2 3}\n"
     ".posenc .open{fill:none;stroke-dasharray:none}\n"
     "</style>\n";
@@ -72,6 +73,25 @@ void svg_text(FILE *to, double x, double y, const char *classes, const char *anc
             anchor);
     put_escaped(to, text);
     fputs("</text>\n", to);
+}
+
+/* A sans-serif letter of 12 pixels is 6.4 wide, on average. */
+static double entry_width(double sign, const char *text)
+{
+    return sign + 6 + 6.4 * (double)strlen(text);
+}
+
+void svg_legend_place(struct svg_legend *legend, double sign, const char *text)
+{
+    if (legend->x == legend->left || legend->x + entry_width(sign, text) <= legend->right)
+        return;
+    legend->x = legend->left;
+    legend->y += 16;
+}
+
+void svg_legend_step(struct svg_legend *legend, double sign, const char *text)
+{
+    legend->x += entry_width(sign, text) + 14;
 }
 
 /* Where on an axis a value lies, from 0 to 1. */

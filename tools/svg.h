@@ -19,6 +19,17 @@ struct svg_frame {
     struct svg_axis x, y;
 };
 
+/* Where the entries of a legend above a frame go, row by row, from `left` to `right`. */
+struct svg_legend {
+    double left, right, x, y;
+};
+
+/* Room for an entry with a sign of `sign` pixels and this text: to the next row if need be. */
+void svg_legend_place(struct svg_legend *legend, double sign, const char *text);
+
+/* Moves on behind it. */
+void svg_legend_step(struct svg_legend *legend, double sign, const char *text);
+
 enum { SVG_SERIES = 8 }; /* classes s0 .. s7: colours, with a dash of their own in lines */
 
 /* The head, a title above the picture, and a description for those who do not see it. */
