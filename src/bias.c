@@ -13,14 +13,19 @@ struct fill {
     size_t size;
 };
 
+/* Few elements one by one, the rest by doubling what is there. */
 void posenc_bias_repeat(void *to, size_t count, size_t size, uint32_t bits)
 {
     enum { ONE_BY_ONE = 16 };
     char *p = to;
-    uint16_t half = (uint16_t)bits;
     size_t done = count < ONE_BY_ONE ? count : ONE_BY_ONE;
-    for (size_t i = 0; i < done; i++)
-        memcpy(p + i * size, size == 4 ? (const void *)&bits : (const void *)&half, size);
+    const uint16_t half = (uint16_t)bits;
+    if (size == 4)
+        for (size_t i = 0; i < done; i++)
+            memcpy(p + 4 * i, &bits, 4);
+    else
+        for (size_t i = 0; i < done; i++)
+            memcpy(p + 2 * i, &half, 2);
     for (; done < count; done *= 2)
         memcpy(p + done * size, p, (count - done < done ? count - done : done) * size);
 }

@@ -13,7 +13,7 @@
  * earlier than that of row i - 1, in the second all rows are the line. A line is made 1/64 as often
  * as it is read, so what it is made by matters little but for a single query.
  */
-enum { POSENC_BIAS_KEYS = 1024, POSENC_BIAS_QUERIES = 64, POSENC_BIAS_HEADS = 64 };
+enum { POSENC_BIAS_KEYS = 2048, POSENC_BIAS_QUERIES = 64, POSENC_BIAS_HEADS = 64 };
 enum { POSENC_BIAS_LINE = POSENC_BIAS_KEYS + POSENC_BIAS_QUERIES };
 
 struct posenc_bias_tile {
