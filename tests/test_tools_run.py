@@ -7,6 +7,7 @@ FAULT_LIBRARY in the environment names the built tests/fault.c, for the group Fa
 """
 import json
 import os
+import pathlib
 import re
 import sys
 import unittest
@@ -300,6 +301,17 @@ class Run(Case):
             step = facts["step"]
             self.assertEqual((step["layers"], step["rotated_layers"]), (layers, rotated_layers))
             self.assertEqual(step["bytes"], 2 * 4 * 64 * rotated_layers * elements)
+
+    def test_every_rotary_model(self):
+        count = 0
+        for path in sorted(pathlib.Path(config("")).parent.glob("*.json")):
+            contract = json.loads(self.good("inspect", "--json", path).stdout)
+            if contract["scheme"] != "rope":
+                continue
+            facts = self.numbers("--tokens", 2, path)
+            self.check_numbers(facts)
+            count += 1
+        self.assertGreaterEqual(count, 59)
 
     def test_text(self):
         text = self.good("run", "--tokens", 64, config("llama-3.1-8b")).stdout.decode()
