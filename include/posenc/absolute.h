@@ -49,7 +49,7 @@ typedef struct posenc_sinusoid_params {
     double shift;              /* numerator - shift > 0; 0 */
     double scale;              /* of the angle, 2^-64..2^64; 1 */
     int64_t position_offset;   /* added to every position; 0 */
-    int64_t padding_row;       /* the position + offset whose row is zeros; -1 = none */
+    int64_t padding_row;       /* position + offset of an axis whose channels are 0; -1 = none */
     int64_t max_position;      /* positions >= this are refused; 0 = no limit */
     int32_t isa;               /* POSENC_ISA_* */
     int32_t axes;              /* 1..4; 0 = 1. Axis a fills axis_dim[a] channels, one after */
@@ -70,9 +70,10 @@ POSENC_API int32_t posenc_sinusoid_create(posenc_sinusoid **sinusoid,
 POSENC_API void posenc_sinusoid_free(posenc_sinusoid *sinusoid);
 
 /*
- * out[b][t][h] = row(position(b, t)): shape [batch][tokens][1][d], any dtype (F32, F16, BF16, F64).
+ * out[b][t][0] = row(position(b, t)): shape [batch][tokens][1][d], any dtype (F32, F16, BF16, F64).
  * A value is within 0.501 x 2^-24 of the truth before it is rounded to 16 bits, within 2^-53 for
- * F64; the same bits on every ISA and for every split. Positions are integers or real.
+ * F64, where scale * frequency(i) is rounded once to a double; the same bits on every ISA and for
+ * every split. Positions are integers or real; the sum of a real one and an offset is rounded once.
  */
 POSENC_API int32_t posenc_sinusoid_fill(const posenc_sinusoid *sinusoid,
                                         const posenc_positions *positions,
@@ -81,7 +82,8 @@ POSENC_API int32_t posenc_sinusoid_fill(const posenc_sinusoid *sinusoid,
 /*
  * y = x * embedding_scale + row(position), one pass, shape [batch][tokens][1][d]; `out` NULL or the
  * same view: in place. embedding_scale is 1 or, as some models do, sqrt(d). Arithmetic is float32
- * (double for F64): fmaf(x, scale, row), rounded once to the dtype of out.
+ * (double for F64, which x and out then both have): fmaf(x, (float)scale, row), rounded once to the
+ * dtype of out.
  */
 POSENC_API int32_t posenc_sinusoid_add(const posenc_sinusoid *sinusoid,
                                        const posenc_positions *positions, double embedding_scale,
@@ -114,7 +116,7 @@ enum { /* resampling */
 };
 
 /*
- * Resamples the first `rows` x `columns` grid of a table, row-major, to out_rows x out_columns
+ * Resamples the `rows` x `columns` grid of a table, row-major, to out_rows x out_columns
  * (rows = 1: a table of one dimension), bilinear in float32. table and out are views
  * [1][n][1][d] of F32, F16 or BF16 with n the product of the grid; they share no memory.
  */
