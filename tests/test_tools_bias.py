@@ -77,6 +77,15 @@ class Bias(Case):
         self.assertBias(self.bias("--alibi", 4, "--form", "distance", *words),
                         alibi(4, 3, 7, 4))
 
+    def test_falcon(self):
+        """transformers' own rounding: slopes and positions are bfloat16 there."""
+        got = self.bias("--model", config("falcon-rw-1b"), "--form", "falcon", "--queries", 1,
+                        "--keys", 600)
+        keys = widened(bf16(np.arange(600)))
+        slope = widened(bf16(np.array(slopes(32))))[:, None]
+        want = widened(bf16(slope * keys)) * np.float32(0.125)
+        np.testing.assert_array_equal(got[:, 0], want)
+
     def test_last_row(self):
         """A query at the end of the keys: the farthest key is 4 away, the own one 0."""
         got = self.bias("--alibi", 8, "--queries", 1, "--keys", 5)[:, 0]

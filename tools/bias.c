@@ -25,7 +25,7 @@ static const struct tool_option options[] = {
     {KEYS, "keys", "M", "how many keys"},
     {OFFSET, "offset", "K", "the key at which query 0 stands; default M - N"},
     {MASK, "mask", NULL, "-inf for keys after the query"},
-    {FORM, "form", "F", "of ALiBi: distance (default), key, last or abs"},
+    {FORM, "form", "F", "of ALiBi: distance (default), key, last, abs, falcon"},
     {TABLE, "table", "F.npy", "trained values of T5, [buckets, heads]; without it the\n"
                               "buckets themselves"},
     {DTYPE, "dtype", "T", "f32, f16 or bf16; default f32, or that of the table"},
@@ -51,12 +51,13 @@ struct request {
 
 static int take_form(struct request *r, const char *value)
 {
-    static const char *const forms[] = {"distance", "key", "last", "abs"};
-    for (int32_t i = 0; i < 4; i++)
+    static const char *const forms[] = {"distance", "key", "last", "abs", "falcon"};
+    for (int32_t i = 0; i < (int32_t)(sizeof forms / sizeof forms[0]); i++)
         if (strcmp(value, forms[i]) == 0)
             r->form = POSENC_ALIBI_DISTANCE + i;
     return r->form ? TOOL_OK
-                   : tool_wrong_usage("--form is %s: must be distance, key, last or abs", value);
+                   : tool_wrong_usage("--form is %s: must be distance, key, last, abs or falcon",
+                                      value);
 }
 
 static int take_count(const char *name, const char *value, int64_t *to)
