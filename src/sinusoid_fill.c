@@ -7,8 +7,9 @@
 #include "sides.h"
 #include "sinusoid_rows.h"
 
-/* Pairs whose rows are made at a time: 16 KiB of base positions and 8 KiB of rows, in L1. */
-enum { CHUNK = 1024 };
+/* Pairs whose rows are made at a time: 16 KiB of base positions and 8 KiB of rows, in L1. For a
+ * batch that shares its rows it is 32 KiB, so that each batch row is walked through for longer. */
+enum { CHUNK = 1024, BATCH_CHUNKS = 4 };
 
 /* One call. */
 struct work {
@@ -264,9 +265,10 @@ static void make_row(const struct chunk *c, size_t t, size_t later, float *cos, 
 
 static void fill_chunk(struct chunk *c)
 {
-    float scratch[2 * CHUNK];
+    float scratch[BATCH_CHUNKS * 2 * CHUNK];
     const struct posenc_run *run = c->run;
-    const size_t group = CHUNK / c->count;
+    const size_t room = is_alone(c->work, c->stretch) ? CHUNK : BATCH_CHUNKS * CHUNK;
+    const size_t group = room / c->count;
     c->work->sinusoid->kernels->bases(c->axis->set.blocks + c->first / POSENC_ROW_BLOCK, c->count,
                                       run->base, c->base_cos, c->base_sin);
     const struct rows rows = {scratch, scratch + c->count, (ptrdiff_t)(2 * c->count), c->first,
