@@ -170,10 +170,12 @@ class PermuteNpy(Case):
         for shape in ((8, 600001), (1100, 700), (520000,), (2, 2097153)):
             x = self.values(shape, np.uint8 if len(shape) > 1 else np.float64)
             path = self.save("x.npy", x)
-            self.good("--to", "split_half", "--heads", 2 if shape[0] > 2 else 1, "--rotary",
-                      min(shape[0] // 2, 300) // 2 * 2 or 2, path, self.path("y.npy"))
             d = shape[0] // 2 if shape[0] > 2 else 2
-            self.same("y.npy", permuted(x, "split_half", d, min(d, 300) // 2 * 2))
+            rotary = min(d, 300) // 2 * 2
+            for to in ("adjacent", "split_half"):
+                self.good("--to", to, "--heads", shape[0] // d, "--rotary", rotary, path,
+                          self.path("y.npy"))
+                self.same("y.npy", permuted(x, to, d, rotary))
 
     def test_onto_itself_and_empty(self):
         x = self.values((32, 2))
