@@ -180,7 +180,7 @@ static void test_channels(void **state)
     static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_F64};
     static const int32_t widths[] = {2, 4, 6, 10, 16, 34, 64, 66, 80, 96, 128, 140};
 
-    for (int order = 0; order < TEST_ORDERS; order++) {
+    for (enum test_order order = 0; order < TEST_ORDERS; order++) {
         for (int d = 0; d < 4; d++) {
             for (size_t w = 0; w < sizeof widths / sizeof *widths; w += test_quick() ? 3 : 1) {
                 for (int32_t to = POSENC_ADJACENT; to <= POSENC_SPLIT_HALF; to++) {

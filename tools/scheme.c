@@ -144,7 +144,7 @@ static int from_model(struct scheme *scheme, const struct scheme_choice *choice,
                          kinds & SCHEME_ROPE ? "the model has neither rotation nor another scheme "
                                                "that this subcommand knows"
                                              : "the model has no bias by relative position");
-    scheme->kind = has & -has;
+    scheme->kind = (enum scheme_kind)(has & -has);
     scheme->max_position = scheme->model.facts.max_position;
     scheme->heads = scheme->model.facts.num_heads;
     const struct model_choice *m = &choice->model;
