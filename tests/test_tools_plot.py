@@ -151,6 +151,9 @@ class Heatmap(Picture):
     def test_start(self):
         want = ["".join(map(character, row)) for row in rotation_rows(8, 9)[7:]]
         self.assertEqual(self.text("heatmap", "--rope", 8, "--start", 7, "--count", 2), want)
+        far = self.svg("heatmap", "--rope", 8, "--start", 2147483600, "--count", 40)
+        self.assertEqual(self.words(self.group(far, "axis y")),
+                         [str(2147483600 + 5 * i) for i in range(8)] + ["position"])
 
     def test_rotation_svg(self):
         tree = self.svg("heatmap", "--rope", 8, "--count", 30)
@@ -276,6 +279,7 @@ class Similarity(Picture):
     def test_biases(self):
         lines = self.text("similarity", "--alibi", 8, "--count", 6)[3:]
         self.assertEqual([float(line[9:19]) for line in lines], [-0.5 * k for k in range(6)])
+        self.assertEqual(lines[0][9:19].strip(), "0.00000")
         tree = self.svg("similarity", "--alibi", 8, "--count", 6)
         self.check_frame(tree, "distance in tokens", "bias", ("720", "400"))
         self.assertEqual(self.words(self.group(tree, "legend")), [f"head {k}" for k in range(8)])

@@ -124,6 +124,14 @@ static void put_legend(FILE *to, const struct heatmap *map, const struct svg_fra
     fputs("</g>\n", to);
 }
 
+/* What the ticks of the longest position need beside the label. */
+static double left_of(const struct heatmap *map)
+{
+    int first = snprintf(NULL, 0, "%lld", (long long)map->start);
+    int last = snprintf(NULL, 0, "%lld", (long long)(map->start + map->matrix.rows));
+    return fmax(72, 34 + 8 * (first > last ? first : last));
+}
+
 static int draw_svg(const struct plot_request *r, const struct scheme *scheme,
                     const struct heatmap *map, FILE *to)
 {
@@ -139,9 +147,9 @@ static int draw_svg(const struct plot_request *r, const struct scheme *scheme,
     snprintf(description, sizeof description, "Heat map, %lld rows (%s) by %lld columns (%s).",
              (long long)m->rows, map->y_label, (long long)m->columns, map->x_label);
     svg_begin(to, (double)width, (double)height, title, description);
-    double first = (double)map->start - 0.5;
+    double first = (double)map->start - 0.5, left = left_of(map);
     struct svg_frame f = {
-        .left = 72, .top = 44, .width = (double)width - 72 - 96,
+        .left = left, .top = 44, .width = (double)width - left - 96,
         .height = (double)height - 44 - 56,
         .x = {-0.5, (double)m->columns - 0.5, 0, 1, map->x_label},
         .y = {first + (double)m->rows, first, 0, 1, map->y_label}};

@@ -100,7 +100,7 @@ static int from_alibi(struct curves *c, const struct scheme *scheme, int64_t cou
         int64_t head = number > 1 ? n * (scheme->heads - 1) / (number - 1) : 0;
         snprintf(c->name[n], sizeof c->name[n], "head %lld", (long long)head);
         for (int64_t k = 0; k < count; k++) {
-            double bias = -slopes[head] * scheme->alibi.scale * (double)k;
+            double bias = 0 - slopes[head] * scheme->alibi.scale * (double)k; /* no -0 */
             c->value[n * count + k] = bias;
             c->low = fmin(c->low, bias);
         }

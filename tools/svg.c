@@ -139,11 +139,17 @@ static double next_tick(const struct svg_axis *axis, int most, double before)
     return tick <= high + slack ? tick + 0.0 : NAN; /* + 0: no "-0" */
 }
 
+/* Positions in full: those of a far start differ in their last digits alone. */
+static void name_tick(char number[32], const struct svg_axis *axis, double tick)
+{
+    snprintf(number, 32, "%.*g", axis->whole ? 15 : 6, tick);
+}
+
 static void put_x_tick(FILE *to, const struct svg_frame *f, double tick)
 {
     char number[32];
     double x = svg_x(f, tick), bottom = f->top + f->height;
-    snprintf(number, sizeof number, "%.6g", tick);
+    name_tick(number, &f->x, tick);
     fprintf(to, "<path class=\"grid\" d=\"M%.2f %.2fV%.2f\"/>", x, f->top, bottom);
     fprintf(to, "<path class=\"rule\" d=\"M%.2f %.2fv5\"/>", x, bottom);
     svg_text(to, x, bottom + 18, "tick", "middle", number);
@@ -153,7 +159,7 @@ static void put_y_tick(FILE *to, const struct svg_frame *f, double tick)
 {
     char number[32];
     double y = svg_y(f, tick);
-    snprintf(number, sizeof number, "%.6g", tick);
+    name_tick(number, &f->y, tick);
     fprintf(to, "<path class=\"grid\" d=\"M%.2f %.2fH%.2f\"/>", f->left, y, f->left + f->width);
     fprintf(to, "<path class=\"rule\" d=\"M%.2f %.2fh-5\"/>", f->left, y);
     svg_text(to, f->left - 8, y + 4, "tick", "end", number);
