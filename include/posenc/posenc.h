@@ -14,8 +14,7 @@
  *             if its last argument is not NULL, describes the failure there. All arguments are
  *             checked before the first store: after an error nothing has been written.
  *   Threads   A plan or sinusoid never changes after its creation and may be shared by all threads.
- *             No function has hidden state; calls that write to different memory may run at the same
- *             time.
+ *             No function has hidden state; calls that write to different memory may run at once.
  *   Memory    Only posenc_plan_create* and posenc_sinusoid_create allocate, and only
  *             posenc_plan_free and posenc_sinusoid_free release. No alignment is demanded beyond
  *             that of the element type.
