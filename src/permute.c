@@ -112,10 +112,33 @@ static int innermost(const posenc_tensor *t)
     return least;
 }
 
-static void permute_view(const struct posenc_permutation *p, const posenc_tensor *in,
-                         const posenc_tensor *out)
+/* 1 if stepping on in dimension `outer` is stepping on past the last of `inner`. */
+static int continues(const posenc_tensor *t, int outer, int inner)
 {
-    const int inner = innermost(out), x = inner == 0 ? 1 : 0, y = inner == 2 ? 1 : 2;
+    return byte_step(t, outer) == t->shape[inner] * byte_step(t, inner);
+}
+
+/* Both views with dimensions joined that go on in each other: fewer and longer jobs. */
+static void join(posenc_tensor *in, posenc_tensor *out, int outer, int inner)
+{
+    if (in->shape[outer] == 1 || in->shape[inner] == 1 || !continues(in, outer, inner) ||
+        !continues(out, outer, inner))
+        return;
+    in->shape[inner] *= in->shape[outer];
+    out->shape[inner] = in->shape[inner];
+    in->shape[outer] = out->shape[outer] = 1;
+}
+
+static void permute_view(const struct posenc_permutation *p, posenc_tensor in_view,
+                         posenc_tensor out_view)
+{
+    posenc_tensor *in = &in_view, *out = &out_view;
+    const int inner = innermost(out);
+    const int x = inner == 0 ? 1 : 0, y = inner == 2 ? 1 : 2;
+    for (int again = 0; again < 2; again++) {
+        join(in, out, x, inner);
+        join(in, out, y, inner);
+    }
     for (int64_t a = 0; a < in->shape[x]; a++)
         for (int64_t b = 0; b < in->shape[y]; b++) {
             const struct posenc_permute_job job = {
@@ -153,6 +176,6 @@ int32_t posenc_permute_channels(const posenc_tensor *in, const posenc_tensor *ou
         .before = (size_t)rotary_offset * size,
         .after = (size_t)(in->shape[3] - rotary_dim - rotary_offset) * size,
     };
-    permute_view(&p, in, out ? out : in);
+    permute_view(&p, *in, out ? *out : *in);
     return POSENC_OK;
 }
