@@ -73,7 +73,8 @@ struct posenc_permute_job {
     char *dst;
     ptrdiff_t src_head, dst_head;
     size_t heads, pairs;
-    int ahead; /* 1: the call is larger than the caches, read ahead */
+    int ahead;  /* 1: the call is larger than the nearer caches, read ahead */
+    int stream; /* 1: it is disjoint and so large that lines need not stay in any cache */
 };
 
 /*

@@ -71,10 +71,11 @@ int32_t posenc_permute_rows(const void *in, void *out, size_t heads, size_t head
         .row_bytes = row_bytes,
         .before = rotary_offset * row_bytes,
         .after = (head_dim - rotary_dim - rotary_offset) * row_bytes,
+        .call_bytes = heads * head_dim * row_bytes,
     };
     const ptrdiff_t head = (ptrdiff_t)(head_dim * row_bytes);
     posenc_permute_heads(&p, &(struct posenc_permute_job){in, target, head, head, heads,
-                                                          rotary_dim / 2, 0});
+                                                          rotary_dim / 2, 0, 0});
     return POSENC_OK;
 }
 
@@ -175,6 +176,7 @@ int32_t posenc_permute_channels(const posenc_tensor *in, const posenc_tensor *ou
         .row_bytes = size,
         .before = (size_t)rotary_offset * size,
         .after = (size_t)(in->shape[3] - rotary_dim - rotary_offset) * size,
+        .call_bytes = (size_t)(in->shape[0] * in->shape[1] * in->shape[2] * in->shape[3]) * size,
     };
     permute_view(&p, *in, out ? *out : *in);
     return POSENC_OK;

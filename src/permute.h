@@ -11,6 +11,7 @@ struct posenc_permutation {
     size_t rotary_dim; /* even, 2..65536 */
     size_t row_bytes;
     size_t before, after;
+    size_t call_bytes; /* of the source, in all jobs of a call */
 };
 
 /* Permutes the heads of a job, at least one, whose src and dst are whole heads: one and the same

@@ -11,6 +11,10 @@
 /* Calls that move more bytes than this read ahead: the data cannot be in the nearer caches. */
 enum { AHEAD_BYTES = 1 << 20 };
 
+/* Calls that move more bytes than this store past the caches: of so much the first lines have left
+ * them before the last ones are written, and a line that is stored to otherwise is read first. */
+enum { STREAM_BYTES = 32 << 20 };
+
 enum { BUFFER_BYTES = 8192, MAX_ROWS = 65536, WORDS = MAX_ROWS / 64 };
 
 /* The row that comes to row `to_row`. */
@@ -150,6 +154,8 @@ void posenc_permute_heads(const struct posenc_permutation *p, const struct posen
         return;
     }
     copy_rest(p, job);
+    /* A small job would wait for its stores at its end. */
+    windows.stream = windows.ahead && p->call_bytes > STREAM_BYTES;
     if (kernel)
         kernel(&windows);
     else

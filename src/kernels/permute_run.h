@@ -6,9 +6,11 @@
  *   BITS     of an element: 16, 32 or 64
  *   BYTES    of a vector: 16, 32 or 64
  * It defines RUN(zip) and RUN(unzip), for disjoint memory and at least one vector in each half, and
- * RUN(zip_whole) and RUN(unzip_whole), which load a head before they store it. The vectors are the
- * compiler's own: moving elements needs nothing that an ISA has for itself. A last vector that is
- * not full begins earlier and moves some elements twice, which no one can see.
+ * RUN(zip_whole) and RUN(unzip_whole), which load a head before they store it, from its first line
+ * to its last; vectors of the largest width also as RUN(zip_stream) and RUN(unzip_stream), to lines
+ * that are not read. The vectors are the compiler's own: moving elements needs nothing that an ISA
+ * has for itself. A last vector that is not full begins earlier and moves some elements twice,
+ * which no one can see.
  */
 #define RUN_PASTE_(name, bits, bytes) name##_##bits##_##bytes
 #define RUN_PASTE(name, bits, bytes) RUN_PASTE_(name, bits, bytes)
@@ -81,7 +83,19 @@ static inline void RUN(unzip)(const char *src, char *dst, size_t bytes)
         RUN(unzip_once)(src + 2 * (bytes - BYTES), dst + bytes - BYTES, dst + 2 * bytes - BYTES);
 }
 
-static POSENC_INLINE void RUN(zip_whole)(const char *src, char *dst, size_t bytes)
+static POSENC_INLINE void RUN(store)(char *dst, RUN(vector) v, int stream)
+{
+#if BYTES == POSENC_VECTOR_BYTES
+    if (stream) {
+        STREAM((float *)(void *)dst, (STREAM_VECTOR)v);
+        return;
+    }
+#endif
+    (void)stream;
+    *(RUN(anywhere) *)dst = v;
+}
+
+static POSENC_INLINE void RUN(zip_by)(const char *src, char *dst, size_t bytes, int stream)
 {
     RUN(vector) a[256 / BYTES], b[256 / BYTES];
     const size_t vectors = bytes / BYTES;
@@ -93,13 +107,12 @@ static POSENC_INLINE void RUN(zip_whole)(const char *src, char *dst, size_t byte
         b[j] = *(const RUN(anywhere) *)(src + bytes + j * BYTES);
 #pragma GCC unroll 16
     for (size_t j = 0; j < vectors; j++, dst += 2 * BYTES) {
-        *(RUN(anywhere) *)dst = __builtin_shufflevector(a[j], b[j], ZIP(0));
-        *(RUN(anywhere) *)(dst + BYTES) =
-            __builtin_shufflevector(a[j], b[j], ZIP(RUN_LANES / 2));
+        RUN(store)(dst, __builtin_shufflevector(a[j], b[j], ZIP(0)), stream);
+        RUN(store)(dst + BYTES, __builtin_shufflevector(a[j], b[j], ZIP(RUN_LANES / 2)), stream);
     }
 }
 
-static POSENC_INLINE void RUN(unzip_whole)(const char *src, char *dst, size_t bytes)
+static POSENC_INLINE void RUN(unzip_by)(const char *src, char *dst, size_t bytes, int stream)
 {
     RUN(vector) a[256 / BYTES], b[256 / BYTES];
     const size_t vectors = bytes / BYTES;
@@ -110,11 +123,33 @@ static POSENC_INLINE void RUN(unzip_whole)(const char *src, char *dst, size_t by
     }
 #pragma GCC unroll 16
     for (size_t j = 0; j < vectors; j++)
-        *(RUN(anywhere) *)(dst + j * BYTES) = __builtin_shufflevector(a[j], b[j], EACH(0));
+        RUN(store)(dst + j * BYTES, __builtin_shufflevector(a[j], b[j], EACH(0)), stream);
 #pragma GCC unroll 16
     for (size_t j = 0; j < vectors; j++)
-        *(RUN(anywhere) *)(dst + bytes + j * BYTES) = __builtin_shufflevector(a[j], b[j], EACH(1));
+        RUN(store)(dst + bytes + j * BYTES, __builtin_shufflevector(a[j], b[j], EACH(1)), stream);
 }
+
+static POSENC_INLINE void RUN(zip_whole)(const char *src, char *dst, size_t bytes)
+{
+    RUN(zip_by)(src, dst, bytes, 0);
+}
+
+static POSENC_INLINE void RUN(unzip_whole)(const char *src, char *dst, size_t bytes)
+{
+    RUN(unzip_by)(src, dst, bytes, 0);
+}
+
+#if BYTES == POSENC_VECTOR_BYTES
+static POSENC_INLINE void RUN(zip_stream)(const char *src, char *dst, size_t bytes)
+{
+    RUN(zip_by)(src, dst, bytes, 1);
+}
+
+static POSENC_INLINE void RUN(unzip_stream)(const char *src, char *dst, size_t bytes)
+{
+    RUN(unzip_by)(src, dst, bytes, 1);
+}
+#endif
 
 #undef RUN_PASTE_
 #undef RUN_PASTE

@@ -33,6 +33,11 @@ static inline f32x8 fnma_8(f32x8 a, f32x8 b, f32x8 c) { return _mm256_fnmadd_ps(
 static inline f32x8 load_f32_8(const float *p) { return _mm256_loadu_ps(p); }
 static inline void store_f32_8(float *p, f32x8 v) { _mm256_storeu_ps(p, v); }
 
+/* Past the caches, to an aligned address: no line is read that will be overwritten whole. These
+ * stores are ordered by stream_end alone. */
+static inline void stream_f32_8(float *p, f32x8 v) { _mm256_stream_ps(p, v); }
+static inline void stream_end(void) { _mm_sfence(); }
+
 static inline f32x8 load_f16_8(const uint16_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));

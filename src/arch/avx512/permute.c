@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of this ISA that move channels between the pair layouts. */
+#include "vec.h"
+
 #define POSENC_VECTOR_BYTES 64
 #define KERNEL(name) posenc_##name##_avx512
 #include "../../kernels/permute.h"

@@ -26,6 +26,7 @@ static inline f32x16 fma_16(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fmadd_
 static inline f32x16 fnma_16(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline f32x16 load_f32_16(const float *p) { return _mm512_loadu_ps(p); }
 static inline void store_f32_16(float *p, f32x16 v) { _mm512_storeu_ps(p, v); }
+static inline void stream_f32_16(float *p, f32x16 v) { _mm512_stream_ps(p, v); }
 
 /* Where an address is 32 bytes off a cache line, a vector costs more than its two halves. */
 static inline f32x16 load_f32_halves_16(const float *p)

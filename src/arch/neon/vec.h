@@ -31,6 +31,10 @@ static inline f32x4 fnma_4(f32x4 a, f32x4 b, f32x4 c) { return vfmsq_f32(c, a, b
 static inline f32x4 load_f32_4(const float *p) { return vld1q_f32(p); }
 static inline void store_f32_4(float *p, f32x4 v) { vst1q_f32(p, v); }
 
+/* The CPUs see by themselves that whole lines are written. */
+static inline void stream_f32_4(float *p, f32x4 v) { vst1q_f32(p, v); }
+static inline void stream_end(void) {}
+
 static inline f32x4 load_f16_4(const uint16_t *p)
 {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
