@@ -51,10 +51,16 @@ static double below_inverse_root(double base, int32_t n)
  */
 posenc_dd posenc_dd_inverse_root(posenc_dd base, int32_t n)
 {
-    double start = below_inverse_root(base.hi, n);
+    double start = below_inverse_root(base.hi, n), before = 0.0;
     int32_t steps = base.hi < 0x1p76 ? 64 : 96;
     for (int32_t i = 0; i < steps; i++) {
-        start += start * (1.0 - base.hi * power(start, n)) / (double)n;
+        double next = start + start * (1.0 - base.hi * power(start, n)) / (double)n;
+        /* It stays; or it goes to and fro between two values, and an even rest of the steps ends
+         * where it is now. */
+        if (next == start || (next == before && (steps - i) % 2 == 0))
+            break;
+        before = start;
+        start = next;
     }
     posenc_dd y = posenc_dd_from(start);
     for (int32_t i = 0; i < 2; i++) {
