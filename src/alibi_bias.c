@@ -196,8 +196,8 @@ int32_t posenc_alibi_bias(const posenc_alibi_params *params, const posenc_tensor
         return status;
     a.dtype = bias->dtype;
     a.keys = bias->shape[3];
-    const struct posenc_bias_source source = {&a, is_by_key(a.params.form), next_heads, next_tile,
-                                              make_line};
+    const struct posenc_bias_source source = {&a,         a.kernels, is_by_key(a.params.form),
+                                              next_heads, next_tile, make_line};
     posenc_bias_fill(&source, bias, a.params.query_offset, a.params.causal);
     return POSENC_OK;
 }

@@ -35,6 +35,23 @@ static int64_t clamp(int64_t x, int64_t high)
     return x < 0 ? 0 : x < high ? x : high;
 }
 
+/*
+ * Rows from a line, each `move` bytes after the one before. Long rows are left to memcpy, which
+ * may know of stores that do not read what they replace.
+ */
+static void copy_rows(const struct fill *f, const struct posenc_bias_tile *t, char *row,
+                      const char *line, ptrdiff_t move)
+{
+    enum { LONG = 4096 };
+    ptrdiff_t step = (ptrdiff_t)f->bias->stride[1] * (ptrdiff_t)f->size;
+    size_t bytes = (size_t)t->keys * f->size;
+    if (bytes < LONG)
+        f->source->kernels->windows(line, move, row, step, bytes, (size_t)t->queries);
+    else
+        for (int64_t i = 0; i < t->queries; i++, line += move, row += step)
+            memcpy(row, line, bytes);
+}
+
 /* Rows that are all the same line, cut off after the query. */
 static void copy_keys(const struct fill *f, const struct posenc_bias_tile *t, char *row,
                       const char *line)
@@ -50,31 +67,31 @@ static void copy_keys(const struct fill *f, const struct posenc_bias_tile *t, ch
     }
 }
 
-static void copy_windows(const struct fill *f, const struct posenc_bias_tile *t, char *row,
-                         char *line)
+static void make_line(const struct fill *f, const struct posenc_bias_tile *t, int64_t head,
+                      float *line)
 {
-    ptrdiff_t step = (ptrdiff_t)f->bias->stride[1] * (ptrdiff_t)f->size;
+    f->source->line(f->source->self, t, head, line);
+    if (f->source->by_key || !f->causal)
+        return;
     size_t seen = (size_t)clamp(1 - t->first, (int64_t)t->length);
-    if (f->causal)
-        posenc_bias_repeat(line + seen * f->size, t->length - seen, f->size, f->masked);
-    for (int64_t i = t->queries - 1; i >= 0; i--, row += step)
-        memcpy(row, line + (size_t)i * f->size, (size_t)t->keys * f->size);
+    posenc_bias_repeat((char *)line + seen * f->size, t->length - seen, f->size, f->masked);
 }
 
 static void fill_tile(const struct fill *f, const struct posenc_bias_tile *t, int64_t head,
                       int64_t heads)
 {
-    float line[POSENC_BIAS_LINE];
+    float line[POSENC_BIAS_LINE + POSENC_BIAS_SPARE];
     const int64_t *stride = f->bias->stride;
+    const ptrdiff_t size = (ptrdiff_t)f->size;
     f->source->tile(f->source->self, t);
     for (int64_t h = head; h < head + heads; h++) {
         int64_t at = t->batch * stride[0] + t->query * stride[1] + h * stride[2] + t->key;
-        char *row = (char *)f->bias->data + at * (int64_t)f->size;
-        f->source->line(f->source->self, t, h, line);
+        char *row = (char *)f->bias->data + at * size;
+        make_line(f, t, h, line);
         if (f->source->by_key)
             copy_keys(f, t, row, (const char *)line);
         else
-            copy_windows(f, t, row, (char *)line);
+            copy_rows(f, t, row, (const char *)line + (t->queries - 1) * size, -size);
     }
 }
 

@@ -14,7 +14,7 @@
  * as it is read, so what it is made by matters little but for a single query.
  */
 enum { POSENC_BIAS_KEYS = 2048, POSENC_BIAS_QUERIES = 64, POSENC_BIAS_HEADS = 64 };
-enum { POSENC_BIAS_LINE = POSENC_BIAS_KEYS + POSENC_BIAS_QUERIES };
+enum { POSENC_BIAS_LINE = POSENC_BIAS_KEYS + POSENC_BIAS_QUERIES, POSENC_BIAS_SPARE = 16 };
 
 struct posenc_bias_tile {
     int64_t batch, query, queries, key, keys;
@@ -25,12 +25,14 @@ struct posenc_bias_tile {
 /* Who makes the lines. */
 struct posenc_bias_source {
     void *self;
+    const struct posenc_kernels *kernels;
     int by_key; /* 1: rows depend on the key alone */
     /* Heads [first, first + count) come next, count <= POSENC_BIAS_HEADS; NULL: nothing to do. */
     void (*heads)(void *self, int64_t first, int64_t count);
     /* A tile comes next, in all these heads. */
     void (*tile)(void *self, const struct posenc_bias_tile *tile);
-    /* The line of a head in the dtype of the bias, room for POSENC_BIAS_LINE elements. */
+    /* The line of a head in the dtype of the bias, room for POSENC_BIAS_LINE elements of 4
+     * bytes and POSENC_BIAS_SPARE more. */
     void (*line)(void *self, const struct posenc_bias_tile *tile, int64_t head, void *line);
 };
 

@@ -115,7 +115,8 @@ static void fill_map(const struct deberta *d, int64_t span, int32_t sign, int64_
                      int64_t keys, int64_t query_offset, int32_t *out)
 {
     struct deberta_map map = {d, span, sign};
-    const struct posenc_bias_source source = {&map, 0, NULL, no_tile, make_line};
+    const struct posenc_bias_source source = {
+        &map, posenc_kernels_get(POSENC_ISA_DEFAULT), 0, NULL, no_tile, make_line};
     posenc_tensor view;
     /* Elements of 4 bytes are copied as they are; their dtype is not looked at. */
     posenc_tensor_contiguous(&view, out, POSENC_F32, 1, queries, 1, keys);

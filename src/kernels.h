@@ -105,6 +105,11 @@ typedef void posenc_add_kernel(const struct posenc_add_job *job);
 /* out[i] = (float)(distances[i] * slope), -0 as +0. */
 typedef void posenc_scale_kernel(const double *distances, size_t count, double slope, float *out);
 
+/* Row i of a head's tile, `bytes` long and `step` after row i - 1, becomes what begins at
+ * line + i move. Lines and rows do not overlap. */
+typedef void posenc_windows_kernel(const char *line, ptrdiff_t move, char *row, ptrdiff_t step,
+                                   size_t bytes, size_t rows);
+
 /* Indices of the tables by dtype and layout are the public values minus 1. */
 struct posenc_kernels {
     int32_t isa;
@@ -121,6 +126,7 @@ struct posenc_kernels {
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
     posenc_scale_kernel *scale;
+    posenc_windows_kernel *windows;
 };
 
 /* What the files of an ISA give to its table. */
@@ -138,6 +144,7 @@ struct posenc_kernels {
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
     posenc_scale_kernel posenc_scale_##isa;                                                    \
+    posenc_windows_kernel posenc_windows_##isa;                                                \
     extern const struct posenc_kernels posenc_kernels_##isa
 
 POSENC_KERNELS_OF(scalar);
@@ -161,6 +168,7 @@ POSENC_KERNELS_OF(neon);
         .add_pairs = posenc_add_pairs_##name,                                                  \
         .write_pairs = posenc_write_pairs_##name,                                              \
         .scale = posenc_scale_##name,                                                          \
+        .windows = posenc_windows_##name,                                                      \
     }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

@@ -10,6 +10,7 @@
 /* Checked parameters, and where buckets begin. */
 struct t5 {
     posenc_t5_params params;
+    const struct posenc_kernels *kernels;
     int32_t side;  /* n: buckets of a direction */
     int32_t exact; /* e: of these, one for each distance */
     struct posenc_log_scale scale;
@@ -56,7 +57,6 @@ static int32_t check_buckets(const posenc_t5_params *p, posenc_error *error)
 /* Reads and checks the parameters. */
 static int32_t read_params(struct t5 *t, const posenc_t5_params *params, posenc_error *error)
 {
-    const struct posenc_kernels *kernels;
     posenc_t5_params *p = &t->params;
     int32_t status = posenc_struct_read(p, sizeof(*p), sizeof(*p), params, "params", error);
     if (!status)
@@ -69,7 +69,7 @@ static int32_t read_params(struct t5 *t, const posenc_t5_params *params, posenc_
     if (!status)
         status = check_buckets(p, error);
     if (!status)
-        status = posenc_kernels_choose(&kernels, p->isa, "params.isa", error);
+        status = posenc_kernels_choose(&t->kernels, p->isa, "params.isa", error);
     return status;
 }
 
@@ -162,6 +162,29 @@ static uint32_t convert(const void *element, int32_t from, int32_t to)
     return to == POSENC_F16 ? posenc_f32_to_f16(value) : posenc_f32_to_bf16(value);
 }
 
+/* A run in a line under way, which may be written up to 48 bytes past the end of the run: short
+ * runs, the most, need few branches then. Returns the end. */
+static char *put_run(char *to, size_t count, size_t size, uint32_t bits)
+{
+    enum { LONG = 512 };
+    const uint64_t pair = size == 4 ? bits : (uint32_t)(bits | bits << 16);
+    const uint64_t word = pair | pair << 32;
+    const size_t bytes = count * size;
+    if (bytes > LONG) {
+        posenc_bias_repeat(to, count, size, bits);
+        return to + bytes;
+    }
+    memcpy(to, &word, 8);
+    memcpy(to + 8, &word, 8);
+    for (size_t at = 16; at < bytes; at += 32) {
+        memcpy(to + at, &word, 8);
+        memcpy(to + at + 8, &word, 8);
+        memcpy(to + at + 16, &word, 8);
+        memcpy(to + at + 24, &word, 8);
+    }
+    return to + bytes;
+}
+
 static void make_line(void *self, const struct posenc_bias_tile *tile, int64_t head, void *line)
 {
     const struct t5_bias *b = self;
@@ -173,8 +196,7 @@ static void make_line(void *self, const struct posenc_bias_tile *tile, int64_t h
     for (size_t i = 0; i < b->runs; i++) {
         const char *element = column + (b->run[i].bucket * b->table->stride[1] + head) * from;
         uint32_t bits = convert(element, b->table->dtype, b->bias->dtype);
-        posenc_bias_repeat(to, (size_t)b->run[i].length, size, bits);
-        to += (size_t)b->run[i].length * size;
+        to = put_run(to, (size_t)b->run[i].length, size, bits);
     }
 }
 
@@ -216,7 +238,7 @@ int32_t posenc_t5_bias(const posenc_t5_params *params, const posenc_tensor *tabl
     make_scale(&b.t5);
     b.table = table;
     b.bias = bias;
-    const struct posenc_bias_source source = {&b, 0, NULL, next_tile, make_line};
+    const struct posenc_bias_source source = {&b, b.t5.kernels, 0, NULL, next_tile, make_line};
     posenc_bias_fill(&source, bias, b.t5.params.query_offset, b.t5.params.causal);
     return POSENC_OK;
 }

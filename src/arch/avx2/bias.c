@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel of biases of this ISA. */
+/* The kernels of biases of this ISA. */
 #include "../../kernels.h"
 #include "vecd.h"
 

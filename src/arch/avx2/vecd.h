@@ -63,6 +63,12 @@ static inline f64s select_by_top(u64s mask, f64s a, f64s b)
     return _mm256_blendv_pd(b, a, _mm256_castsi256_pd(mask));
 }
 
+/* The floats of two vectors in one store, from which one load can be served at once. */
+static inline void store_two_as_f32(float *p, f64s a, f64s b)
+{
+    _mm256_storeu_ps(p, _mm256_set_m128(_mm256_cvtpd_ps(b), _mm256_cvtpd_ps(a)));
+}
+
 static inline void store_as_f32(float *p, f64s a) { _mm_storeu_ps(p, _mm256_cvtpd_ps(a)); }
 
 #endif

@@ -49,6 +49,13 @@ static inline f64s select_by_top(u64s mask, f64s a, f64s b)
     return _mm512_mask_blend_pd(_mm512_movepi64_mask(mask), b, a);
 }
 
+/* The floats of two vectors in one store, from which one load can be served at once. */
+static inline void store_two_as_f32(float *p, f64s a, f64s b)
+{
+    __m512 lower = _mm512_castps256_ps512(_mm512_cvtpd_ps(a));
+    _mm512_storeu_ps(p, _mm512_insertf32x8(lower, _mm512_cvtpd_ps(b), 1));
+}
+
 static inline void store_as_f32(float *p, f64s a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }
 
 #endif

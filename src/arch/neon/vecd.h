@@ -41,6 +41,12 @@ static inline f64s select_by_top(u64s mask, f64s a, f64s b)
     return vbslq_f64(all, a, b);
 }
 
+/* The floats of two vectors in one store, from which one load can be served at once. */
+static inline void store_two_as_f32(float *p, f64s a, f64s b)
+{
+    vst1q_f32(p, vcombine_f32(vcvt_f32_f64(a), vcvt_f32_f64(b)));
+}
+
 static inline void store_as_f32(float *p, f64s a) { vst1_f32(p, vcvt_f32_f64(a)); }
 
 #endif
