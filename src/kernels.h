@@ -94,6 +94,26 @@ struct posenc_add_job {
     ptrdiff_t ahead; /* bytes from y to where the next call will write and which is asked for; 0 */
 };
 
+/*
+ * Rows of a sinusoid written, or added as above, in float32. `runs` <= 4 positions that are 16
+ * apart share `step`, and run r has the base row at base_cos + r * base_run. Each row goes to
+ * `copies` places. `pairs` is a multiple of 16, positions are not negative.
+ */
+struct posenc_sinusoid_job {
+    const struct posenc_row_block *blocks;
+    const double *base_cos, *base_sin;
+    ptrdiff_t base_run; /* doubles */
+    uint32_t step;
+    size_t runs, copies, pairs;
+    const char *x; /* NULL: rows are written */
+    char *y;
+    ptrdiff_t x_run, y_run, x_copy, y_copy; /* bytes */
+    ptrdiff_t second; /* bytes from the first of a pair to the second; 0: side by side */
+    int cosine_first;
+    float scale;
+    ptrdiff_t near, ahead; /* bytes from y to what is asked for; into the second cache, 0: not */
+};
+
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
 struct posenc_attention_job;
 
@@ -125,6 +145,7 @@ struct posenc_kernels {
     posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
+    void (*sinusoid)(const struct posenc_sinusoid_job *job);
     posenc_scale_kernel *scale;
     posenc_windows_kernel *windows;
 };
@@ -143,6 +164,7 @@ struct posenc_kernels {
     extern posenc_add_kernel *const posenc_add_##isa[3][3];                                    \
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
+    void posenc_sinusoid_##isa(const struct posenc_sinusoid_job *job);                         \
     posenc_scale_kernel posenc_scale_##isa;                                                    \
     posenc_windows_kernel posenc_windows_##isa;                                                \
     extern const struct posenc_kernels posenc_kernels_##isa
@@ -167,6 +189,7 @@ POSENC_KERNELS_OF(neon);
         .add = posenc_add_##name,                                                              \
         .add_pairs = posenc_add_pairs_##name,                                                  \
         .write_pairs = posenc_write_pairs_##name,                                              \
+        .sinusoid = posenc_sinusoid_##name,                                                    \
         .scale = posenc_scale_##name,                                                          \
         .windows = posenc_windows_##name,                                                      \
     }

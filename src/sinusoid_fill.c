@@ -5,7 +5,7 @@
 #include "embeddings.h"
 #include "error.h"
 #include "sides.h"
-#include "sinusoid_rows.h"
+#include "sinusoid_direct.h"
 
 /* Pairs whose rows are made at a time: 16 KiB of base positions and 8 KiB of rows, in L1. For a
  * batch that shares its rows it is 32 KiB, so that each batch row is walked through for longer. */
@@ -309,13 +309,29 @@ static void fill_axis(const struct work *w, const struct posenc_sinusoid_axis *a
         double wide;
         float narrow;
     } zero;
-    if (s->runs && !is_wide(w))
+    const struct posenc_sinusoid_direct direct = {w->sinusoid, w->x,     w->out,
+                                                  w->scale,    w->ahead, batch_end(w, s)};
+    if (posenc_sinusoid_is_direct(&direct, axis, s))
+        posenc_sinusoid_put(&direct, axis, s);
+    else if (s->runs && !is_wide(w))
         fill_by_runs(w, axis, s);
     else
         fill_by_rows(w, axis, s);
     struct place p = {w, s->batch, s->token, s->tokens, 0};
     for (; axis->zeros && p.batch < batch_end(w, s); p.batch++)
         put(&p, axis->channel + (int64_t)(axis->sines + axis->cosines), &zero, 0, 1);
+}
+
+/* Tokens from `token` on, up to 64. The next stretch begins at a multiple of 16 where positions
+ * count on, so that its runs are whole. */
+static size_t stretch_at(const struct work *w, int64_t batch, int64_t token)
+{
+    const int64_t left = w->out->shape[1] - token;
+    if (left < POSENC_STRETCH || posenc_positions_are_real(w->positions))
+        return (size_t)(left < POSENC_STRETCH ? left : POSENC_STRETCH);
+    const int64_t position = w->sinusoid->params.position_offset +
+                             posenc_position(w->positions, 0, batch, token);
+    return POSENC_STRETCH - ((uint64_t)position & (POSENC_ROW_STEPS - 1));
 }
 
 static void fill_all(struct work *w)
@@ -325,9 +341,8 @@ static void fill_all(struct work *w)
     w->shared = w->positions->kind == POSENC_POSITIONS_START ||
                 (w->positions->kind == POSENC_POSITIONS_IDS && !w->positions->stride[0]);
     for (s.batch = 0; s.batch < (w->shared ? 1 : w->out->shape[0]); s.batch++)
-        for (s.token = 0; s.token < tokens; s.token += POSENC_STRETCH) {
-            const int64_t left = tokens - s.token;
-            s.tokens = (size_t)(left < POSENC_STRETCH ? left : POSENC_STRETCH);
+        for (s.token = 0; s.token < tokens; s.token += (int64_t)s.tokens) {
+            s.tokens = stretch_at(w, s.batch, s.token);
             for (size_t a = 0; a < w->sinusoid->axes; a++) {
                 posenc_sinusoid_stage(&s, w->sinusoid, w->positions, (int)a);
                 fill_axis(w, &w->sinusoid->axis[a], &s);

@@ -146,6 +146,72 @@ static void test_wide_and_batch(void **state)
     posenc_plan_free(plan);
 }
 
+enum { DIRECT_DIM = 2 * (512 + 32), DIRECT_BATCH = 9, DIRECT_COUNT = 83, DIRECT_START = 1021 };
+
+/* One batch row against posenc_rows: element `i` of `rows` at its channel, or x / 2 more. */
+static void check_direct(const posenc_sinusoid_params *p, const float *rows, const float *got,
+                         const float *x)
+{
+    const int half = DIRECT_DIM / 2, turns = p->arrangement == POSENC_SINUSOID_INTERLEAVED;
+
+    for (int t = 0; t < DIRECT_COUNT; t++)
+        for (int i = 0; i < DIRECT_DIM; i++) {
+            int second = (i < half) != p->cosine_first, pair = i % half;
+            int at = t * DIRECT_DIM + (turns ? 2 * pair + second : second * half + pair);
+            float expected = rows[t * DIRECT_DIM + i];
+
+            if (x) expected = fmaf(x[at], 0.5f, expected);
+            if (memcmp(&got[at], &expected, 4))
+                fail_msg("isa %d, arrangement %d, token %d, element %d: %a instead of %a", p->isa,
+                         p->arrangement, t, i, (double)got[at], (double)expected);
+        }
+}
+
+/* Whole blocks of pairs, several chunks and stretches, more batch rows than go at a time. */
+static void test_rows_in_place(void **state)
+{
+    enum { ROW = DIRECT_COUNT * DIRECT_DIM };
+    static float rows[ROW], x[DIRECT_BATCH * ROW], all[DIRECT_BATCH * ROW];
+    posenc_rope_params rope = test_params(POSENC_SPLIT_HALF, DIRECT_DIM, DIRECT_DIM);
+    posenc_plan *plan = test_plan(&rope);
+    posenc_error error = {0, ""};
+    posenc_positions positions;
+    posenc_tensor view, from;
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+
+    (void)state;
+    posenc_positions_start(&positions, DIRECT_START);
+    posenc_tensor_contiguous(&view, rows, POSENC_F32, 1, DIRECT_COUNT, 1, DIRECT_DIM);
+    test_ok(posenc_rows(plan, &positions, &view, &error), &error);
+    for (int i = 0; i < DIRECT_BATCH * ROW; i++)
+        x[i] = (float)(i % 1013) / 7;
+    for (size_t k = 0; k < 4 * count; k++) {
+        posenc_sinusoid_params p = sinusoid_params(DIRECT_DIM, 1 + (int32_t)k % 2);
+
+        p.cosine_first = k / 2 % 2;
+        p.isa = isas[k / 4];
+        posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+        for (int batch = 1; batch <= DIRECT_BATCH; batch += DIRECT_BATCH - 1) {
+            posenc_tensor_contiguous(&from, x, POSENC_F32, batch, DIRECT_COUNT, 1, DIRECT_DIM);
+            posenc_tensor_contiguous(&view, all, POSENC_F32, batch, DIRECT_COUNT, 1, DIRECT_DIM);
+            test_ok(posenc_sinusoid_fill(sinusoid, &positions, &view, &error), &error);
+            for (int b = 0; b < batch; b++)
+                check_direct(&p, rows, all + b * ROW, NULL);
+            test_ok(posenc_sinusoid_add(sinusoid, &positions, 0.5, &from, &view, &error), &error);
+            for (int b = 0; b < batch; b++)
+                check_direct(&p, rows, all + b * ROW, x + b * ROW);
+            memcpy(all, x, sizeof all);
+            test_ok(posenc_sinusoid_add(sinusoid, &positions, 0.5, &view, NULL, &error), &error);
+            for (int b = 0; b < batch; b++)
+                check_direct(&p, rows, all + b * ROW, x + b * ROW);
+        }
+        posenc_sinusoid_free(sinusoid);
+    }
+    posenc_plan_free(plan);
+}
+
 /* What addition makes of one element: in float, and rounded once; in double for F64. */
 static double sum_of(double x, double scale, double row, int32_t dtype)
 {
@@ -265,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isas_and_splits),
+        cmocka_unit_test(test_rows_in_place),
         cmocka_unit_test(test_wide_and_batch),
         cmocka_unit_test(test_adding),
         cmocka_unit_test(test_dtypes),
