@@ -5,17 +5,19 @@
 /* All pairs share the runs, so that they are found once and not for every chunk of pairs. */
 static void find_runs(struct posenc_sinusoid_stretch *s)
 {
-    struct posenc_run *run = s->run - 1;
+    struct posenc_run *run = s->run;
+    s->runs = 0;
     for (size_t t = 0; t < s->tokens; t++) {
         const int64_t p = s->ids.whole[t];
         const uint32_t size = (uint32_t)(p < 0 ? -p : p), base = size - size % POSENC_ROW_STEPS;
         const uint64_t sign = p < 0 ? UINT64_C(1) << 63 : 0;
         s->steps[t] = (uint8_t)(size % POSENC_ROW_STEPS);
-        if (t == 0 || run->base != base || run->sine_sign != sign)
-            *++run = (struct posenc_run){(uint8_t)t, 0, base, sign};
+        if (t == 0 || run->base != base || run->sine_sign != sign) {
+            run = &s->run[s->runs++];
+            *run = (struct posenc_run){(uint8_t)t, 0, base, sign};
+        }
         run->count++;
     }
-    s->runs = (size_t)(run + 1 - s->run);
 }
 
 void posenc_sinusoid_stage(struct posenc_sinusoid_stretch *s, const posenc_sinusoid *sinusoid,
