@@ -416,6 +416,12 @@ class PermuteStream(Case):
         self.bad(SYSTEM, "out|File too large", *self.WORDS, path, self.path("out"),
                  preexec_fn=small_files)
 
+    def test_fifo_as_input(self):
+        """Refused at once: nobody has to write to it first."""
+        os.mkfifo(self.path("pipe"))
+        self.bad(REFUSED, "pipe|is no regular file", *self.WORDS, self.path("pipe"),
+                 self.path("out"))
+
     @unittest.skipIf(EMULATOR, "an emulator may not pass the terminal on")
     def test_progress(self):
         """On a terminal, and only after a second: a pipe as output holds the command up."""

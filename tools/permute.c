@@ -160,7 +160,8 @@ int tool_permute(int argc, char **argv)
         return code;
     request.in = argv[optind];
     request.out = argv[optind + 1];
-    int in = open(request.in, O_RDONLY | O_CLOEXEC);
+    /* A FIFO is refused, not waited for. */
+    int in = open(request.in, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (in < 0)
         return tool_fail(TOOL_SYSTEM, "%s: %s", request.in, strerror(errno));
     code = permute_file(&request, in);
