@@ -228,7 +228,7 @@ int32_t posenc_learned_rows(const int64_t *tokens, size_t batch, size_t count, i
         status = posenc_array_check(&arrays[1], tokens, total, sizeof(*tokens), "tokens", error);
     if (!status && rows != tokens)
         status = posenc_arrays_apart(arrays, 1, 2, error);
-    if (status)
+    if (status || total == 0)
         return status;
     for (size_t b = 0; b < batch; b++, tokens += count, rows += count) {
         int64_t last = padding + past;

@@ -219,6 +219,8 @@ static void test_refused_rows(void **state)
     REFUSE(ROW_NUMBERS(tokens, SIZE_MAX, 4, 1, 0, rows), ARGUMENT, "batch is|product", rows);
     REFUSE(ROW_NUMBERS(rows + 1, 1, 4, 1, 0, rows), OVERLAP, "rows|tokens|share", rows);
     test_ok(posenc_learned_rows(NULL, 0, 4, 1, 0, NULL, NULL), NULL);
+    /* Rows without tokens are not counted through one by one. */
+    test_ok(posenc_learned_rows(NULL, SIZE_MAX, 0, 1, 0, NULL, NULL), NULL);
 #undef ROW_NUMBERS
 }
 
