@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Biases of ALiBi. */
+#include <math.h>
+
 #include "bias.h"
 #include "error.h"
 #include "float16.h"
@@ -88,7 +90,8 @@ static void make_line(void *self, const struct posenc_bias_tile *tile, int64_t h
         a->kernels->convert[POSENC_F32 - 1][a->dtype - 1](values, line, tile->length);
 }
 
-/* The caller's own slopes: a product beyond floats would be infinite, and NaN at distance 0. */
+/* The caller's own slopes: a product beyond floats would be infinite, and NaN at distance 0. FALCON
+ * rounds the slope alone, so that is limited too: times any key it stays finite. */
 static int32_t check_slopes(const posenc_alibi_params *p, const struct posenc_view *bias,
                             posenc_error *error)
 {
@@ -104,6 +107,10 @@ static int32_t check_slopes(const posenc_alibi_params *p, const struct posenc_vi
             return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                                "params.slopes[%d] is %g: must be finite, with scale (%g) too", h,
                                p->slopes[h], p->scale);
+        if (p->form == POSENC_ALIBI_FALCON && !(fabs(p->slopes[h]) <= 0x1p64))
+            return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                               "params.slopes[%d] is %g: must be within -2^64..2^64 for FALCON", h,
+                               p->slopes[h]);
     }
     return status;
 }

@@ -35,6 +35,7 @@ static posenc_tensor good_bias(void)
 static void test_alibi(void **state)
 {
     static const double slopes[3] = {1, (double)INFINITY, 1}, large[3] = {1, 2, 1e38};
+    static const double huge[3] = {1, 1e300, 1};
     static const int64_t far[8] = {0, 1, 2, INT64_C(1) << 31, 0, 0, 0, 0};
 
     (void)state;
@@ -55,6 +56,8 @@ static void test_alibi(void **state)
     ALIBI(p.query_offset = INT64_MIN, ARGUMENT, "query_offset is -9223372036854775808");
     ALIBI(p.slopes = slopes, ARGUMENT, "params.slopes[1] is inf");
     ALIBI(p.slopes = large; p.scale = 10, ARGUMENT, "params.slopes[2] is|scale (10)");
+    ALIBI(p.slopes = huge; p.scale = 1e-300; p.form = POSENC_ALIBI_FALCON, ARGUMENT,
+          "params.slopes[1] is 1e+300|2^64 for FALCON");
     ALIBI(p.slopes = out.d + 1, OVERLAP, "params.slopes|bias");
     ALIBI(p.key_positions = far, POSITION, "params.key_positions[3] is 2147483648");
     ALIBI(p.key_positions = out.i, OVERLAP, "params.key_positions|bias");

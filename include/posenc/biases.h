@@ -42,7 +42,8 @@ typedef struct posenc_alibi_params {
     int64_t first_head;    /* of the range in `bias` (tensor parallel); 0 */
     int64_t query_offset;
     const double *slopes;  /* [heads of bias], the caller's own, then max_bias, heads and */
-                           /* first_head are not read; NULL = by the rule */
+                           /* first_head are not read; NULL = by the rule. Finite, also */
+                           /* times scale; within 2^64 for FALCON */
     double scale;          /* multiplies the bias: Falcon adds it before its softmax scale; 1 */
     int32_t causal;        /* 1: keys after the query get -inf */
     int32_t isa;
