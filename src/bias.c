@@ -3,6 +3,7 @@
 #include "bias.h"
 
 #include "error.h"
+#include "sides.h"
 
 struct fill {
     const struct posenc_bias_source *source;
@@ -43,7 +44,7 @@ static void copy_rows(const struct fill *f, const struct posenc_bias_tile *t, ch
                       const char *line, ptrdiff_t move)
 {
     enum { LONG = 4096 };
-    ptrdiff_t step = (ptrdiff_t)f->bias->stride[1] * (ptrdiff_t)f->size;
+    ptrdiff_t step = (ptrdiff_t)posenc_step(f->bias, 1) * (ptrdiff_t)f->size;
     size_t bytes = (size_t)t->keys * f->size;
     if (bytes < LONG)
         f->source->kernels->windows(line, move, row, step, bytes, (size_t)t->queries);
@@ -56,7 +57,7 @@ static void copy_rows(const struct fill *f, const struct posenc_bias_tile *t, ch
 static void copy_keys(const struct fill *f, const struct posenc_bias_tile *t, char *row,
                       const char *line)
 {
-    ptrdiff_t step = (ptrdiff_t)f->bias->stride[1] * (ptrdiff_t)f->size;
+    ptrdiff_t step = (ptrdiff_t)posenc_step(f->bias, 1) * (ptrdiff_t)f->size;
     for (int64_t i = 0; i < t->queries; i++, row += step) {
         int64_t seen = t->keys;
         if (f->causal)
