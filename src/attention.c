@@ -10,12 +10,23 @@
 
 void posenc_attention_params_init(posenc_attention_params *params)
 {
-    memset(params, 0, sizeof(*params));
-    params->struct_size = sizeof(*params);
+    *params = (posenc_attention_params){
+        .struct_size = sizeof(*params),
+        .window_left = -1,
+        .window_right = -1,
+    };
 }
+
+/* Where the struct ended in its first form. */
+enum { FIRST_SIZE = offsetof(posenc_attention_params, align) };
 
 static int32_t check_params(const posenc_attention_params *p, posenc_error *error)
 {
+    posenc_attention_params plain;
+    posenc_attention_params_init(&plain);
+    if (memcmp((const char *)p + FIRST_SIZE, (const char *)&plain + FIRST_SIZE,
+               sizeof(plain) - FIRST_SIZE) != 0)
+        return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "params: an option is not offered");
     if (p->causal != 0 && p->causal != 1)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.causal is %d: must be 0 or 1",
                            (int64_t)p->causal);
@@ -109,7 +120,8 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
                          posenc_error *error)
 {
     posenc_attention_params p;
-    int32_t status = posenc_struct_read(&p, sizeof(p), sizeof(p), params, "params", error);
+    posenc_attention_params_init(&p);
+    int32_t status = posenc_struct_read(&p, sizeof(p), FIRST_SIZE, params, "params", error);
     const struct posenc_kernels *kernels = NULL;
     if (status != POSENC_OK || (status = check_params(&p, error)) != POSENC_OK ||
         (status = posenc_kernels_choose(&kernels, p.isa, "params.isa", error)) != POSENC_OK ||
@@ -119,7 +131,7 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
         return POSENC_OK;
     int64_t tokens = q->shape[1], keys = k->shape[1], heads = q->shape[2] / k->shape[2];
     double scale = p.scale != 0 ? p.scale : 1 / sqrt((double)q->shape[3]);
-    struct posenc_attention_job job = {
+    struct posenc_attention_group job = {
         .q_token = q->stride[1], .q_head = q->stride[2],
         .k_token = k->stride[1], .v_token = v->stride[1],
         .out_token = out->stride[1], .out_head = out->stride[2],
@@ -137,4 +149,27 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
             kernels->attention(&job);
         }
     return POSENC_OK;
+}
+
+int32_t posenc_attention_workspace(const posenc_attention_params *params, const posenc_tensor *q,
+                                   const posenc_tensor *k, const posenc_tensor *v, size_t *bytes,
+                                   posenc_error *error)
+{
+    (void)params, (void)q, (void)k, (void)v, (void)bytes;
+    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "workspaces are not offered");
+}
+
+int32_t posenc_attention_spans(const posenc_attention_params *params, const posenc_tensor *q,
+                               const posenc_tensor *k, const posenc_tensor *v, int64_t first_span,
+                               const posenc_tensor *state, posenc_error *error)
+{
+    (void)params, (void)q, (void)k, (void)v, (void)first_span, (void)state;
+    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "spans are not offered");
+}
+
+int32_t posenc_attention_join(const posenc_attention_params *params, const posenc_tensor *state,
+                              const posenc_tensor *out, posenc_error *error)
+{
+    (void)params, (void)state, (void)out;
+    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "spans are not offered");
 }

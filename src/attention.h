@@ -7,12 +7,11 @@
 
 /*
  * The order of operations, and with it every bit of the result, hangs on these: docs/attention.md.
- * Tiles and spans are anchored at key 0.
+ * Tiles and spans are anchored at logical key 0.
  */
 enum {
     POSENC_ATTENTION_CHAINS = 16,     /* partial sums of a score and of the denominator */
     POSENC_ATTENTION_TILE = 64,       /* keys that share one rescaling */
-    POSENC_ATTENTION_SPAN = 1024,     /* keys that are summed from fresh, then folded */
     POSENC_ATTENTION_CHANNELS = 4096, /* the widest head */
 };
 
@@ -37,7 +36,7 @@ enum {
 
 /* The query rows of one (batch, key head): query i of head h sees the first `sees + i*causal` keys,
  * cut to 0..keys. Strides count floats. */
-struct posenc_attention_job {
+struct posenc_attention_group {
     const float *q;
     const float *k;
     const float *v;
@@ -56,7 +55,7 @@ struct posenc_attention_job {
     float scale;
 };
 
-static inline int64_t posenc_attention_visible(const struct posenc_attention_job *job,
+static inline int64_t posenc_attention_visible(const struct posenc_attention_group *job,
                                                int64_t query)
 {
     int64_t n = job->sees + query * job->causal;

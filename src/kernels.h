@@ -115,7 +115,7 @@ struct posenc_sinusoid_job {
 };
 
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
-struct posenc_attention_job;
+struct posenc_attention_group;
 
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
@@ -141,7 +141,7 @@ struct posenc_kernels {
     posenc_rotate_kernel *const (*rotate_across)[3][3]; /* from `layout` into the other one */
     posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
     posenc_permute_kernel *const (*permute)[3];  /* [to layout][elements of 2, 4, 8 bytes] */
-    void (*attention)(const struct posenc_attention_job *job);
+    void (*attention)(const struct posenc_attention_group *job);
     posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
@@ -160,7 +160,7 @@ struct posenc_kernels {
     extern posenc_rotate_kernel *const posenc_rotate_across_##isa[2][3][3];                    \
     extern posenc_convert_kernel *const posenc_convert_##isa[3][3];                            \
     extern posenc_permute_kernel *const posenc_permute_##isa[2][3];                            \
-    void posenc_attention_##isa(const struct posenc_attention_job *job);                       \
+    void posenc_attention_##isa(const struct posenc_attention_group *job);                       \
     extern posenc_add_kernel *const posenc_add_##isa[3][3];                                    \
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \

@@ -31,23 +31,10 @@ static inline int posenc_sides_are_wide(const struct posenc_side side[2])
     return (side[0].in ? side[0].in : side[1].in)->dtype == POSENC_F64;
 }
 
-/* The stride of a dimension; of a single element it means nothing and may be anything. */
-static inline ptrdiff_t posenc_step(const posenc_tensor *t, int d)
-{
-    return t->shape[d] > 1 ? (ptrdiff_t)t->stride[d] : 0;
-}
-
 /* The first channel of the window, which may stand alone in the tensor. */
 static inline int64_t posenc_window(const posenc_plan *plan, const posenc_tensor *t)
 {
     return t->shape[3] == plan->rotary_dim ? 0 : plan->rotary_offset;
-}
-
-static inline char *posenc_element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head,
-                                   int64_t channel)
-{
-    int64_t at = b * posenc_step(t, 0) + token * posenc_step(t, 1) + head * posenc_step(t, 2);
-    return (char *)t->data + (at + channel) * posenc_dtype_size(t->dtype);
 }
 
 #endif

@@ -60,4 +60,18 @@ static inline int32_t posenc_disjoint_check(const struct posenc_view *a,
     return posenc_overlap_error(a, b, error);
 }
 
+/* The stride of a dimension; of a single element it means nothing and may be anything. */
+static inline ptrdiff_t posenc_step(const posenc_tensor *t, int d)
+{
+    return t->shape[d] > 1 ? (ptrdiff_t)t->stride[d] : 0;
+}
+
+/* Where an element lies in a view that is not empty; a dimension of one element stands for all. */
+static inline char *posenc_element(const posenc_tensor *t, int64_t b, int64_t token, int64_t head,
+                                   int64_t channel)
+{
+    int64_t at = b * posenc_step(t, 0) + token * posenc_step(t, 1) + head * posenc_step(t, 2);
+    return (char *)t->data + (at + channel) * posenc_dtype_size(t->dtype);
+}
+
 #endif

@@ -91,7 +91,7 @@ static POSENC_INLINE f32x4 scores(const float *q, const float *const k[4], int64
 
 /* Fills w with the scores of `count` keys and, up to a multiple of 16, with -inf: their weight is
  * +0. Keys behind the row's own end are not even read. */
-static void tile_scores(const struct posenc_attention_job *job, const struct row *row,
+static void tile_scores(const struct posenc_attention_group *job, const struct row *row,
                         int64_t first, int64_t count)
 {
     const float *k = job->k + first * job->k_token;
@@ -192,7 +192,7 @@ static void add_last_values(float *o, vector a, const float *w, const float *v, 
     add_chain(o, a, s);
 }
 
-static void tile_values(const struct posenc_attention_job *job, const struct row *row, float a,
+static void tile_values(const struct posenc_attention_group *job, const struct row *row, float a,
                         int64_t first, int64_t count)
 {
     const float *v = job->v + first * job->v_token;
@@ -243,8 +243,8 @@ static void finish_row(const struct row *row, int64_t values)
     memcpy(row->out, row->o, (size_t)values * sizeof(float));
 }
 
-static void attend_tile(const struct posenc_attention_job *job, struct row *rows, int64_t row_count,
-                        int64_t first)
+static void attend_tile(const struct posenc_attention_group *job, struct row *rows,
+                        int64_t row_count, int64_t first)
 {
     int64_t count[MAX_ROWS];
     float a[MAX_ROWS];
@@ -267,7 +267,7 @@ static void attend_tile(const struct posenc_attention_job *job, struct row *rows
 }
 
 /* Sets up the rows from row `first` on (heads vary fastest); returns how many keys they see. */
-static int64_t begin_rows(const struct posenc_attention_job *job, struct row *rows,
+static int64_t begin_rows(const struct posenc_attention_group *job, struct row *rows,
                           int64_t row_count, int64_t first, float *workspace, int64_t padded)
 {
     int64_t visible = 0;
@@ -290,7 +290,7 @@ static int64_t begin_rows(const struct posenc_attention_job *job, struct row *ro
     return visible;
 }
 
-void KERNEL(attention)(const struct posenc_attention_job *job)
+void KERNEL(attention)(const struct posenc_attention_group *job)
 {
     _Alignas(64) float workspace[WORKSPACE];
     struct row rows[MAX_ROWS];

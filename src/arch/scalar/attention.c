@@ -50,7 +50,7 @@ static float weight(float score, float m)
 }
 
 /* Takes `count` keys of one tile, from its first key on, into the sums. */
-static void add_tile(struct sums *s, const struct posenc_attention_job *job, const float *q,
+static void add_tile(struct sums *s, const struct posenc_attention_group *job, const float *q,
                      int64_t first, int64_t count)
 {
     float w[TILE], m = s->m, tile_l[CHAINS] = {0};
@@ -86,7 +86,7 @@ static void fold(struct sums *total, const struct sums *span, int64_t values)
         total->o[c] = posenc_fmaf(total->o[c], a, span->o[c] * b);
 }
 
-static void attend_row(const struct posenc_attention_job *job, const float *q, float *out,
+static void attend_row(const struct posenc_attention_group *job, const float *q, float *out,
                        int64_t visible)
 {
     struct sums span, total;
@@ -106,7 +106,7 @@ static void attend_row(const struct posenc_attention_job *job, const float *q, f
     }
 }
 
-void posenc_attention_scalar(const struct posenc_attention_job *job)
+void posenc_attention_scalar(const struct posenc_attention_group *job)
 {
     for (int64_t i = 0; i < job->queries; i++)
         for (int64_t h = 0; h < job->heads; h++)

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* A checked call of attention, and which keys each of its rows sees. */
+#ifndef POSENC_ATTENTION_JOB_H
+#define POSENC_ATTENTION_JOB_H
+
+#include "attention.h"
+#include "tensor.h"
+
+/*
+ * Spans and join leave out the views that they do not have (NULL). A row is one query of one head;
+ * its keys and all places are logical indices.
+ */
+struct posenc_attention_job {
+    posenc_attention_params params; /* with defaults where the caller's struct ended early */
+    posenc_alibi_params alibi;      /* likewise, where params.alibi is given, and so on */
+    posenc_t5_params t5;
+    posenc_attention_deberta deberta;
+    const struct posenc_kernels *kernels;
+    const posenc_tensor *q, *k, *v, *out;
+    const posenc_tensor *state; /* spans: written, join: read */
+    int64_t first_span, spans;  /* of state */
+    int64_t sequences;
+    int64_t heads, key_heads; /* Hq, Hk */
+    int64_t channels, values; /* D, E */
+    double scale;             /* with multiplier, without temperature */
+    int64_t left, right;      /* a query at p sees keys p - left .. p + right */
+    void *workspace;          /* aligned to 64 bytes, or NULL */
+    size_t workspace_size;
+};
+
+/* One sequence: its queries and keys as tokens of the views, and where they stand. */
+struct posenc_attention_sequence {
+    int64_t batch;
+    int64_t first_query, queries; /* tokens of q and out */
+    int64_t first_stored, keys;   /* tokens of k and v: stored keys in use */
+    int64_t first_key;            /* logical index of the first of them */
+    int64_t place;                /* logical place of the first query */
+};
+
+struct posenc_attention_sequence
+posenc_attention_sequence_of(const struct posenc_attention_job *job, int64_t sequence);
+
+/* Logical keys [begin, end): empty where end <= begin. */
+struct posenc_attention_range {
+    int64_t begin, end;
+};
+
+/* What a query (0 = the first of its sequence) sees but for keys hidden by a bias. */
+static inline struct posenc_attention_range
+posenc_attention_seen(const struct posenc_attention_job *job,
+                      const struct posenc_attention_sequence *s, int64_t query)
+{
+    int64_t p = s->place + query, begin = p - job->left, end = p + job->right + 1;
+    int64_t last = s->first_key + s->keys;
+    return (struct posenc_attention_range){begin > s->first_key ? begin : s->first_key,
+                                           end < last ? end : last};
+}
+
+static inline int64_t posenc_attention_key_head(const struct posenc_attention_job *job, int64_t h)
+{
+    return job->params.head_map == POSENC_HEADS_GROUPED ? h / (job->heads / job->key_heads)
+                                                        : h % job->key_heads;
+}
+
+/* What multiplies q.k of a row: the product in double, rounded once. */
+static inline float posenc_attention_scale(const struct posenc_attention_job *job, int64_t b,
+                                           int64_t token, int64_t h)
+{
+    const posenc_tensor *t = job->params.temperature;
+    return (float)(job->scale * (t ? *(const float *)posenc_element(t, b, token, h, 0) : 1.0));
+}
+
+/* The whole call, row by row, in plain C: the definition of every bit. */
+void posenc_attention_scalar_job(const struct posenc_attention_job *job);
+
+/* The whole call, tile by tile, by the kernels of the job. The same bits. */
+void posenc_attention_tiles_job(const struct posenc_attention_job *job);
+
+#endif
