@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* posenc_attention: checks every argument, then hands each (batch, key head) to the kernel. */
-#include "attention.h"
-
+/* The functions of attention.h: each checks every argument and hands a job on. */
+#include "attention_check.h"
 #include "error.h"
-#include "structs.h"
-#include "tensor.h"
-
-#include <math.h>
 
 void posenc_attention_params_init(posenc_attention_params *params)
 {
@@ -17,159 +12,118 @@ void posenc_attention_params_init(posenc_attention_params *params)
     };
 }
 
-/* Where the struct ended in its first form. */
-enum { FIRST_SIZE = offsetof(posenc_attention_params, align) };
+int posenc_attention_is_plain(const struct posenc_attention_job *job);
+void posenc_attention_plain_job(const struct posenc_attention_job *job);
 
-static int32_t check_params(const posenc_attention_params *p, posenc_error *error)
+static int32_t attend(const struct posenc_attention_job *job, posenc_error *error)
 {
-    posenc_attention_params plain;
-    posenc_attention_params_init(&plain);
-    if (memcmp((const char *)p + FIRST_SIZE, (const char *)&plain + FIRST_SIZE,
-               sizeof(plain) - FIRST_SIZE) != 0)
+    if (!posenc_attention_is_plain(job))
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "params: an option is not offered");
-    if (p->causal != 0 && p->causal != 1)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.causal is %d: must be 0 or 1",
-                           (int64_t)p->causal);
-    if (!(fabs(p->scale) <= FLT_MAX))
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "params.scale is %g: must be finite and within the range of float",
-                           p->scale);
-    if (p->reserved != 0)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.reserved is %d: must be 0",
-                           (int64_t)p->reserved);
+    posenc_attention_plain_job(job);
     return POSENC_OK;
 }
 
-static int32_t check_view(struct posenc_view *view, const posenc_tensor *t, const char *name,
-                          posenc_error *error)
+/* The checks that sums over keys have in common. */
+static int32_t check(struct posenc_attention_job *job, const posenc_attention_params *params,
+                     posenc_error *error)
 {
-    int32_t status = posenc_view_check(view, t, name, error);
-    if (status != POSENC_OK)
-        return status;
-    if (t->dtype != POSENC_F32)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.dtype is %d: must be POSENC_F32 (1)",
-                           name, (int64_t)t->dtype);
-    if (t->shape[3] > POSENC_ATTENTION_CHANNELS)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[3] is %d: must be 1..%d", name,
-                           t->shape[3], (int64_t)POSENC_ATTENTION_CHANNELS);
-    return POSENC_OK;
-}
-
-static int32_t check_same(const posenc_tensor *a, const char *a_name, const posenc_tensor *b,
-                          const char *b_name, int dimension, posenc_error *error)
-{
-    if (a->shape[dimension] == b->shape[dimension])
-        return POSENC_OK;
-    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s.shape[%d] is %d: must be that of %s, %d",
-                       a_name, (int64_t)dimension, a->shape[dimension], b_name,
-                       b->shape[dimension]);
-}
-
-static int32_t check_shapes(const posenc_tensor *q, const posenc_tensor *k, const posenc_tensor *v,
-                            const posenc_tensor *out, posenc_error *error)
-{
-    int32_t status;
-    if ((status = check_same(k, "k", q, "q", 0, error)) != POSENC_OK ||
-        (status = check_same(k, "k", q, "q", 3, error)) != POSENC_OK)
-        return status;
-    for (int d = 0; d < 3; d++)
-        if ((status = check_same(v, "v", k, "k", d, error)) != POSENC_OK)
-            return status;
-    for (int d = 0; d < 3; d++)
-        if ((status = check_same(out, "out", q, "q", d, error)) != POSENC_OK)
-            return status;
-    if ((status = check_same(out, "out", v, "v", 3, error)) != POSENC_OK)
-        return status;
-    if (k->shape[2] ? q->shape[2] % k->shape[2] != 0 : q->shape[2] != 0)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "q.shape[2] is %d heads: must be a multiple of the %d heads of k",
-                           q->shape[2], k->shape[2]);
-    return POSENC_OK;
-}
-
-static int32_t check_views(const posenc_tensor *q, const posenc_tensor *k, const posenc_tensor *v,
-                           const posenc_tensor *out, posenc_error *error)
-{
-    const posenc_tensor *tensor[4] = {q, k, v, out};
-    static const char *const name[4] = {"q", "k", "v", "out"};
-    struct posenc_view view[4];
-    int32_t status;
-    for (int i = 0; i < 4; i++)
-        if ((status = check_view(&view[i], tensor[i], name[i], error)) != POSENC_OK)
-            return status;
-    if ((status = check_shapes(q, k, v, out, error)) != POSENC_OK ||
-        (status = posenc_writable_check(&view[3], error)) != POSENC_OK)
-        return status;
-    for (int i = 0; i < 3; i++)
-        if ((status = posenc_disjoint_check(&view[3], &view[i], error)) != POSENC_OK)
-            return status;
-    return POSENC_OK;
-}
-
-/* Where a view's (batch, head) begins. A view without elements may have no memory at all, and any
- * strides. */
-static float *at(const posenc_tensor *t, int64_t batch, int64_t head)
-{
-    if (posenc_tensor_is_empty(t))
-        return t->data;
-    return (float *)t->data + (batch ? batch * t->stride[0] : 0) + (head ? head * t->stride[2] : 0);
+    struct posenc_attention_memory memory;
+    memory.ins = memory.outs = memory.arrays = 0;
+    int32_t status = posenc_attention_params_check(job, params, error);
+    if (!status)
+        status = posenc_attention_inputs_check(job, &memory, error);
+    if (!status)
+        status = posenc_attention_outputs_check(job, &memory, job->q->shape, error);
+    return status ? status : posenc_attention_apart(job, &memory, error);
 }
 
 int32_t posenc_attention(const posenc_attention_params *params, const posenc_tensor *q,
                          const posenc_tensor *k, const posenc_tensor *v, const posenc_tensor *out,
                          posenc_error *error)
 {
-    posenc_attention_params p;
-    posenc_attention_params_init(&p);
-    int32_t status = posenc_struct_read(&p, sizeof(p), FIRST_SIZE, params, "params", error);
-    const struct posenc_kernels *kernels = NULL;
-    if (status != POSENC_OK || (status = check_params(&p, error)) != POSENC_OK ||
-        (status = posenc_kernels_choose(&kernels, p.isa, "params.isa", error)) != POSENC_OK ||
-        (status = check_views(q, k, v, out, error)) != POSENC_OK)
-        return status;
-    if (posenc_tensor_is_empty(out))
-        return POSENC_OK;
-    int64_t tokens = q->shape[1], keys = k->shape[1], heads = q->shape[2] / k->shape[2];
-    double scale = p.scale != 0 ? p.scale : 1 / sqrt((double)q->shape[3]);
-    struct posenc_attention_group job = {
-        .q_token = q->stride[1], .q_head = q->stride[2],
-        .k_token = k->stride[1], .v_token = v->stride[1],
-        .out_token = out->stride[1], .out_head = out->stride[2],
-        .queries = tokens, .heads = heads, .keys = keys,
-        .channels = q->shape[3], .values = v->shape[3],
-        .sees = p.causal ? keys - tokens + 1 : keys, .causal = p.causal,
-        .scale = (float)scale,
-    };
-    for (int64_t b = 0; b < q->shape[0]; b++)
-        for (int64_t h = 0; h < k->shape[2]; h++) {
-            job.q = at(q, b, h * heads);
-            job.k = at(k, b, h);
-            job.v = at(v, b, h);
-            job.out = at(out, b, h * heads);
-            kernels->attention(&job);
-        }
-    return POSENC_OK;
-}
-
-int32_t posenc_attention_workspace(const posenc_attention_params *params, const posenc_tensor *q,
-                                   const posenc_tensor *k, const posenc_tensor *v, size_t *bytes,
-                                   posenc_error *error)
-{
-    (void)params, (void)q, (void)k, (void)v, (void)bytes;
-    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "workspaces are not offered");
+    struct posenc_attention_job job = {.q = q, .k = k, .v = v, .out = out};
+    if (!out)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "out is NULL: must be given");
+    int32_t status = check(&job, params, error);
+    if (!status && !posenc_tensor_is_empty(out))
+        status = attend(&job, error);
+    return status;
 }
 
 int32_t posenc_attention_spans(const posenc_attention_params *params, const posenc_tensor *q,
                                const posenc_tensor *k, const posenc_tensor *v, int64_t first_span,
                                const posenc_tensor *state, posenc_error *error)
 {
-    (void)params, (void)q, (void)k, (void)v, (void)first_span, (void)state;
-    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "spans are not offered");
+    struct posenc_attention_job job = {.q = q, .k = k, .v = v, .state = state};
+    if (!state)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "state is NULL: must be given");
+    if (first_span < 0 || first_span > INT64_C(1) << 44)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "first_span is %d: must be 0..2^44",
+                           first_span);
+    job.first_span = first_span;
+    int32_t status = check(&job, params, error);
+    if (!status && (job.params.lse || job.params.output_rows))
+        status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                             "params.%s is given: must be NULL here, posenc_attention_join has it",
+                             job.params.lse ? "lse" : "output_rows");
+    if (!status && !posenc_tensor_is_empty(state))
+        status = attend(&job, error);
+    return status;
 }
 
 int32_t posenc_attention_join(const posenc_attention_params *params, const posenc_tensor *state,
                               const posenc_tensor *out, posenc_error *error)
 {
-    (void)params, (void)state, (void)out;
-    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "spans are not offered");
+    struct posenc_attention_job job = {.out = out, .state = state};
+    struct posenc_attention_memory memory;
+    memory.ins = memory.outs = memory.arrays = 0;
+    if (!state || !out)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
+                           state ? "out" : "state");
+    job.values = out->shape[3];
+    job.heads = out->shape[2];
+    int32_t status = posenc_attention_params_check(&job, params, error);
+    if (!status && (job.values < 1 || job.values > POSENC_ATTENTION_CHANNELS))
+        status = posenc_fail(error, POSENC_ERROR_ARGUMENT, "out.shape[3] is %d: must be 1..%d",
+                             job.values, (int64_t)POSENC_ATTENTION_CHANNELS);
+    if (!status)
+        status = posenc_attention_outputs_check(&job, &memory, out->shape, error);
+    if (!status && job.params.sinks)
+        status = posenc_array_check(&memory.array[memory.arrays++], job.params.sinks,
+                                    (size_t)job.heads, sizeof(float), "params.sinks", error);
+    if (!status)
+        status = posenc_attention_apart(&job, &memory, error);
+    if (!status && !posenc_tensor_is_empty(out))
+        posenc_attention_join_job(&job);
+    return status;
+}
+
+static int32_t check_count(int64_t n, int64_t least, int64_t most, const char *name,
+                           posenc_error *error)
+{
+    if (n >= least && n <= most)
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be %d..%d", name, n, least,
+                       most);
+}
+
+int32_t posenc_attention_workspace(int64_t queries, int64_t q_heads, int64_t k_heads,
+                                   int64_t channels, int64_t values, size_t *bytes,
+                                   posenc_error *error)
+{
+    const int64_t any = INT64_C(1) << 40;
+    int32_t status = check_count(queries, 0, any, "queries", error);
+    if (!status)
+        status = check_count(q_heads, 1, any, "q_heads", error);
+    if (!status)
+        status = check_count(k_heads, 1, q_heads, "k_heads", error);
+    if (!status)
+        status = check_count(channels, 1, POSENC_ATTENTION_CHANNELS, "channels", error);
+    if (!status)
+        status = check_count(values, 1, POSENC_ATTENTION_CHANNELS, "values", error);
+    if (!status && !bytes)
+        status = posenc_fail(error, POSENC_ERROR_ARGUMENT, "bytes is NULL: must be given");
+    if (!status)
+        *bytes = posenc_attention_wanted(queries, q_heads / k_heads, channels, values);
+    return status;
 }

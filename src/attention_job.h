@@ -76,4 +76,11 @@ void posenc_attention_scalar_job(const struct posenc_attention_job *job);
 /* The whole call, tile by tile, by the kernels of the job. The same bits. */
 void posenc_attention_tiles_job(const struct posenc_attention_job *job);
 
+/* Folds the spans of state and finishes every row. */
+void posenc_attention_join_job(const struct posenc_attention_job *job);
+
+/* Bytes of workspace, room for alignment included, for `queries` queries whose key heads have
+ * `group` query heads each, whatever the options. */
+size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels, int64_t values);
+
 #endif

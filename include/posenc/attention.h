@@ -127,11 +127,10 @@ POSENC_API int32_t posenc_attention(const posenc_attention_params *params, const
                                     const posenc_tensor *k, const posenc_tensor *v,
                                     const posenc_tensor *out, posenc_error *error);
 
-/* How large a workspace makes a call as fast as it gets: `bytes` for these views, 0 where the stack
- * is enough. Less is legal, more is not used. Data pointers of the views may be NULL. */
-POSENC_API int32_t posenc_attention_workspace(const posenc_attention_params *params,
-                                              const posenc_tensor *q, const posenc_tensor *k,
-                                              const posenc_tensor *v, size_t *bytes,
+/* How many bytes of workspace make a call of this shape as fast as it gets, whatever its options: 0
+ * where the stack is enough, as in decoding. Less is legal, more is not used. */
+POSENC_API int32_t posenc_attention_workspace(int64_t queries, int64_t q_heads, int64_t k_heads,
+                                              int64_t channels, int64_t values, size_t *bytes,
                                               posenc_error *error);
 
 /*
@@ -140,8 +139,8 @@ POSENC_API int32_t posenc_attention_workspace(const posenc_attention_params *par
  * every row into state, an F32 view [B][Tq][Hq][n (E + 17)]: span s has its E + 17 numbers (their
  * meaning is posenc's own) from channel (s - first_span) (E + 17) on. Threads write disjoint views
  * of one state; posenc_attention_join folds all its spans in order, from that of logical key 0 or
- * the first stored key, and finishes rows as posenc_attention does: sinks, lse, output_rows.
- * `weights` must be NULL in both.
+ * the first stored key, and finishes rows as posenc_attention does: isa, sinks, lse, rope and
+ * output_rows are all that it reads of params. `weights` must be NULL in both.
  */
 POSENC_API int32_t posenc_attention_spans(const posenc_attention_params *params,
                                           const posenc_tensor *q, const posenc_tensor *k,

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The checks of an attention call, from the outside in. */
+#ifndef POSENC_ATTENTION_CHECK_H
+#define POSENC_ATTENTION_CHECK_H
+
+#include "array.h"
+#include "attention_job.h"
+
+/* Everything that a call reads and writes, to see what shares memory. */
+struct posenc_attention_memory {
+    struct posenc_view in[16], out[4];
+    struct posenc_array array[12];
+    int ins, outs, arrays;
+};
+
+/* Reads params and what they point to into the job, and checks what can be checked without views. */
+int32_t posenc_attention_params_check(struct posenc_attention_job *job,
+                                      const posenc_attention_params *params, posenc_error *error);
+
+/* Checks q, k, v, whose shapes go into the job, and all that params say of them. */
+int32_t posenc_attention_inputs_check(struct posenc_attention_job *job,
+                                      struct posenc_attention_memory *memory, posenc_error *error);
+
+/* Its part on sequences: where they begin, and that their places are in range. */
+int32_t posenc_attention_sequences_check(struct posenc_attention_job *job,
+                                         struct posenc_attention_memory *memory,
+                                         posenc_error *error);
+
+/* Fails unless the dimensions of a view are `shape`; bit d of `broadcast` lets dimension d be 1. */
+int32_t posenc_attention_shape_check(const posenc_tensor *t, const char *name,
+                                     const int64_t shape[4], unsigned broadcast,
+                                     posenc_error *error);
+
+/* Checks what a call for rows [batch][queries][heads] writes: out, or in spans state, then lse and
+ * weights; and output_rows. The number of spans goes into the job. */
+int32_t posenc_attention_outputs_check(struct posenc_attention_job *job,
+                                       struct posenc_attention_memory *memory,
+                                       const int64_t shape[3], posenc_error *error);
+
+/* Fails if anything that is written, the workspace included, shares memory with anything else; and
+ * aligns the workspace. */
+int32_t posenc_attention_apart(struct posenc_attention_job *job,
+                               struct posenc_attention_memory *memory, posenc_error *error);
+
+#endif
