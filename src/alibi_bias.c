@@ -2,9 +2,9 @@
 /* Biases of ALiBi. */
 #include <math.h>
 
+#include "alibi.h"
 #include "bias.h"
 #include "error.h"
-#include "float16.h"
 #include "structs.h"
 
 /* A bias in the making. Distances of a tile are made once for all heads. */
@@ -28,11 +28,6 @@ void posenc_alibi_params_init(posenc_alibi_params *params)
     };
 }
 
-static int is_by_key(int32_t form)
-{
-    return form == POSENC_ALIBI_KEY || form == POSENC_ALIBI_LAST || form == POSENC_ALIBI_FALCON;
-}
-
 static void next_heads(void *self, int64_t first, int64_t count)
 {
     struct alibi *a = self;
@@ -49,32 +44,20 @@ static void next_tile(void *self, const struct posenc_bias_tile *tile)
 {
     struct alibi *a = self;
     const posenc_alibi_params *p = &a->params;
-    int64_t x = tile->first, shift = p->form == POSENC_ALIBI_LAST ? a->keys - 1 : 0;
+    int64_t x = tile->first;
     size_t length = tile->length;
-    if (is_by_key(p->form) && p->key_positions) {
+    if (posenc_alibi_is_by_key(p->form) && p->key_positions) {
         const int64_t *position = p->key_positions + tile->batch * a->keys + x;
         for (size_t i = 0; i < length; i++)
-            a->distances[i] = (double)(position[i] - shift);
+            a->distances[i] = (double)posenc_alibi_from_key(p->form, position[i], a->keys);
         return;
     }
-    double from = (double)(x - shift);
+    int by_key = posenc_alibi_is_by_key(p->form);
+    double from = (double)(by_key ? posenc_alibi_from_key(p->form, x, a->keys) : x);
     for (size_t i = 0; i < length; i++)
         a->distances[i] = from + (double)(int32_t)i;
-    for (size_t i = x < 0 ? (size_t)-x : 0; !is_by_key(p->form) && i < length; i++)
-        a->distances[i] = p->form == POSENC_ALIBI_ABS ? -a->distances[i] : 0;
-}
-
-static float to_bf16(float x)
-{
-    return posenc_bf16_to_f32(posenc_f32_to_bf16(x));
-}
-
-/* As Falcon does it: slope, position and product are bf16; then the scale, in float32. */
-static void falcon_line(const struct alibi *a, size_t length, double slope, float *values)
-{
-    float by = to_bf16((float)slope), scale = (float)a->params.scale;
-    for (size_t i = 0; i < length; i++)
-        values[i] = to_bf16(by * to_bf16((float)a->distances[i])) * scale;
+    for (size_t i = x < 0 ? (size_t)-x : 0; !by_key && i < length; i++)
+        a->distances[i] = posenc_alibi_from_query(p->form, a->distances[i]);
 }
 
 static void make_line(void *self, const struct posenc_bias_tile *tile, int64_t head, void *line)
@@ -83,7 +66,8 @@ static void make_line(void *self, const struct posenc_bias_tile *tile, int64_t h
     double slope = a->slopes[head - a->first_head];
     float *values = a->dtype == POSENC_F32 ? line : a->values;
     if (a->params.form == POSENC_ALIBI_FALCON)
-        falcon_line(a, tile->length, slope, values);
+        for (size_t i = 0; i < tile->length; i++)
+            values[i] = posenc_alibi_falcon(slope, a->distances[i], (float)a->params.scale);
     else
         a->kernels->scale(a->distances, tile->length, slope * a->params.scale, values);
     if (a->dtype != POSENC_F32)
@@ -141,7 +125,7 @@ static int32_t check_key_positions(const posenc_alibi_params *p, const struct po
     const int64_t *shape = bias->tensor->shape;
     struct posenc_array array;
     size_t count;
-    if (!is_by_key(p->form))
+    if (!posenc_alibi_is_by_key(p->form))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.key_positions is given with form %d: only KEY, LAST and FALCON "
                            "count keys",
@@ -203,7 +187,8 @@ int32_t posenc_alibi_bias(const posenc_alibi_params *params, const posenc_tensor
         return status;
     a.dtype = bias->dtype;
     a.keys = bias->shape[3];
-    const struct posenc_bias_source source = {&a,         a.kernels, is_by_key(a.params.form),
+    const int by_key = posenc_alibi_is_by_key(a.params.form);
+    const struct posenc_bias_source source = {&a,         a.kernels, by_key,
                                               next_heads, next_tile, make_line};
     posenc_bias_fill(&source, bias, a.params.query_offset, a.params.causal);
     return POSENC_OK;

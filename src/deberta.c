@@ -2,18 +2,11 @@
 /* Buckets and index maps of disentangled attention: DeBERTa. */
 #include "bias.h"
 #include "error.h"
-#include "log_scale.h"
-
-/* Where buckets begin. */
-struct deberta {
-    int32_t buckets, middle;
-    struct posenc_log_scale scale;
-};
+#include "relative.h"
 
 /* A map in the making. */
 struct deberta_map {
-    const struct deberta *deberta;
-    int64_t span;
+    const struct posenc_deberta *deberta;
     int32_t sign; /* of the bucket of query - key in the map */
 };
 
@@ -43,7 +36,8 @@ static int32_t check_buckets(int32_t buckets, int64_t max_distance, posenc_error
  * The bucket mid + k + 1 is that of d with (d/mid)^(mid-1) > ((max_distance-1)/mid)^k, up to
  * `most`. Where mid is 1 the exponent is 0, and so is every logarithm's part.
  */
-static void make_scale(struct deberta *d, int32_t buckets, int64_t max_distance, int64_t most)
+static void make_scale(struct posenc_deberta *d, int32_t buckets, int64_t max_distance,
+                       int64_t most)
 {
     d->buckets = buckets;
     d->middle = buckets / 2;
@@ -52,7 +46,7 @@ static void make_scale(struct deberta *d, int32_t buckets, int64_t max_distance,
                               most, 1);
 }
 
-static int64_t bucket_of(const struct deberta *d, int64_t relative)
+static int64_t bucket_of(const struct posenc_deberta *d, int64_t relative)
 {
     int64_t distance = relative < 0 ? -relative : relative, bucket = d->middle;
     if (d->buckets == 0 || distance < d->middle)
@@ -62,10 +56,24 @@ static int64_t bucket_of(const struct deberta *d, int64_t relative)
     return relative < 0 ? -bucket : bucket;
 }
 
+/* Beyond mid + k + 1 = span + 1 every index is at an end. */
+void posenc_deberta_init(struct posenc_deberta *d, int32_t buckets, int64_t max_distance)
+{
+    d->span = buckets ? buckets : max_distance;
+    make_scale(d, buckets, max_distance, d->span - buckets / 2);
+}
+
+int64_t posenc_deberta_index(const struct posenc_deberta *d, int64_t distance, int32_t sign)
+{
+    int64_t at = sign * bucket_of(d, distance) + d->span;
+    at = at < 0 ? 0 : at;
+    return at < 2 * d->span ? at : 2 * d->span - 1;
+}
+
 int32_t posenc_deberta_buckets(int32_t buckets, int64_t max_distance, const int32_t *relative,
                                size_t count, int32_t *out, posenc_error *error)
 {
-    struct deberta d;
+    struct posenc_deberta d;
     struct posenc_array arrays[2];
     uint32_t farthest = 1;
     int32_t status = check_buckets(buckets, max_distance, error);
@@ -103,18 +111,15 @@ static void make_line(void *self, const struct posenc_bias_tile *tile, int64_t h
     const struct deberta_map *map = self;
     int32_t *index = line;
     (void)head;
-    for (size_t i = 0; i < tile->length; i++) {
-        int64_t bucket = bucket_of(map->deberta, -(tile->first + (int64_t)i));
-        int64_t at = map->sign * bucket + map->span;
-        at = at < 0 ? 0 : at;
-        index[i] = (int32_t)(at < 2 * map->span ? at : 2 * map->span - 1);
-    }
+    for (size_t i = 0; i < tile->length; i++)
+        index[i] = (int32_t)posenc_deberta_index(map->deberta, -(tile->first + (int64_t)i),
+                                                 map->sign);
 }
 
-static void fill_map(const struct deberta *d, int64_t span, int32_t sign, int64_t queries,
-                     int64_t keys, int64_t query_offset, int32_t *out)
+static void fill_map(const struct posenc_deberta *d, int32_t sign, int64_t queries, int64_t keys,
+                     int64_t query_offset, int32_t *out)
 {
-    struct deberta_map map = {d, span, sign};
+    struct deberta_map map = {d, sign};
     const struct posenc_bias_source source = {
         &map, posenc_kernels_get(POSENC_ISA_DEFAULT), 0, NULL, no_tile, make_line};
     posenc_tensor view;
@@ -148,7 +153,7 @@ static int32_t check_maps(int64_t queries, int64_t keys, int64_t query_offset, i
 int32_t posenc_deberta_maps(int32_t buckets, int64_t max_distance, int64_t queries, int64_t keys,
                             int64_t query_offset, int32_t *c2p, int32_t *p2c, posenc_error *error)
 {
-    struct deberta d;
+    struct posenc_deberta d;
     int32_t status = check_buckets(buckets, max_distance, error);
     if (!status && !buckets && (max_distance < 1 || max_distance > INT64_C(1) << 30))
         status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
@@ -157,10 +162,8 @@ int32_t posenc_deberta_maps(int32_t buckets, int64_t max_distance, int64_t queri
         status = check_maps(queries, keys, query_offset, c2p, p2c, error);
     if (status || queries == 0 || keys == 0)
         return status;
-    int64_t span = buckets ? buckets : max_distance;
-    /* Beyond mid + k + 1 = span + 1 every index is at an end. */
-    make_scale(&d, buckets, max_distance, span - buckets / 2);
-    fill_map(&d, span, 1, queries, keys, query_offset, c2p);
-    fill_map(&d, span, -1, queries, keys, query_offset, p2c);
+    posenc_deberta_init(&d, buckets, max_distance);
+    fill_map(&d, 1, queries, keys, query_offset, c2p);
+    fill_map(&d, -1, queries, keys, query_offset, p2c);
     return POSENC_OK;
 }

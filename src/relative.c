@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Biases by relative buckets: T5. */
+#include "relative.h"
+
+
 #include "bias.h"
 #include "error.h"
 #include "float16.h"
 #include "kernels.h"
-#include "log_scale.h"
 #include "structs.h"
 
 /* Checked parameters, and where buckets begin. */
 struct t5 {
     posenc_t5_params params;
     const struct posenc_kernels *kernels;
-    int32_t side;  /* n: buckets of a direction */
-    int32_t exact; /* e: of these, one for each distance */
-    struct posenc_log_scale scale;
+    struct posenc_t5 by;
 };
 
 /* A bias in the making: a tile's line as runs of one bucket each, the same for all heads. */
@@ -74,27 +74,28 @@ static int32_t read_params(struct t5 *t, const posenc_t5_params *params, posenc_
 }
 
 /* The bound of bucket e + k is the least d with (d/e)^(n-e) >= (max_distance/e)^k. */
-static void make_scale(struct t5 *t)
+void posenc_t5_init(struct posenc_t5 *t, const posenc_t5_params *params)
 {
-    t->side = t->params.bidirectional ? t->params.num_buckets / 2 : t->params.num_buckets;
+    t->bidirectional = params->bidirectional;
+    t->side = params->bidirectional ? params->num_buckets / 2 : params->num_buckets;
     t->exact = t->side / 2;
     int32_t steps = t->side - t->exact;
-    posenc_log_scale_init(&t->scale, t->exact, t->params.max_distance, steps, steps - 1, 0);
+    posenc_log_scale_init(&t->scale, t->exact, params->max_distance, steps, steps - 1, 0);
 }
 
 /* The bucket of a distance >= 0 within its direction. */
-static int32_t bucket_of(const struct t5 *t, int64_t distance)
+static int32_t bucket_of(const struct posenc_t5 *t, int64_t distance)
 {
     if (distance < t->exact)
         return (int32_t)distance;
     return t->exact + (int32_t)posenc_log_scale_reached(&t->scale, (uint32_t)distance);
 }
 
-static int32_t t5_bucket(const struct t5 *t, int64_t relative)
+int32_t posenc_t5_bucket(const struct posenc_t5 *t, int64_t relative)
 {
     if (relative <= 0)
         return bucket_of(t, -relative);
-    return t->params.bidirectional ? t->side + bucket_of(t, relative) : 0;
+    return t->bidirectional ? t->side + bucket_of(t, relative) : 0;
 }
 
 int32_t posenc_t5_buckets(const posenc_t5_params *params, const int32_t *relative, size_t count,
@@ -111,19 +112,19 @@ int32_t posenc_t5_buckets(const posenc_t5_params *params, const int32_t *relativ
         status = posenc_arrays_apart(arrays, 1, 2, error);
     if (status || count == 0)
         return status;
-    make_scale(&t);
+    posenc_t5_init(&t.by, &t.params);
     for (size_t i = 0; i < count; i++)
-        buckets[i] = t5_bucket(&t, relative[i]);
+        buckets[i] = posenc_t5_bucket(&t.by, relative[i]);
     return POSENC_OK;
 }
 
 /* The last relative distance, from this one on, of the same bucket. */
-static int64_t last_of_bucket(const struct t5 *t, int64_t relative, int32_t bucket)
+static int64_t last_of_bucket(const struct posenc_t5 *t, int64_t relative, int32_t bucket)
 {
     int32_t within = bucket % t->side, k = within - t->exact;
     if (relative <= 0)
         return k < 0 ? relative : -(int64_t)posenc_log_scale_from(&t->scale, k);
-    if (!t->params.bidirectional || within == t->side - 1)
+    if (!t->bidirectional || within == t->side - 1)
         return INT64_MAX;
     return k + 1 < 0 ? relative : (int64_t)posenc_log_scale_from(&t->scale, k + 1) - 1;
 }
@@ -134,8 +135,8 @@ static void next_tile(void *self, const struct posenc_bias_tile *tile)
     int64_t last = tile->first + (int64_t)tile->length - 1;
     b->runs = 0;
     for (int64_t relative = tile->first; relative <= last;) {
-        int32_t bucket = t5_bucket(&b->t5, relative);
-        int64_t end = last_of_bucket(&b->t5, relative, bucket);
+        int32_t bucket = posenc_t5_bucket(&b->t5.by, relative);
+        int64_t end = last_of_bucket(&b->t5.by, relative, bucket);
         end = end < last ? end : last;
         b->run[b->runs++] = (struct run){bucket, (int32_t)(end - relative + 1)};
         relative = end + 1;
@@ -235,7 +236,7 @@ int32_t posenc_t5_bias(const posenc_t5_params *params, const posenc_tensor *tabl
         status = posenc_disjoint_check(&out, &in, error);
     if (status || posenc_tensor_is_empty(bias))
         return status;
-    make_scale(&b.t5);
+    posenc_t5_init(&b.t5.by, &b.t5.params);
     b.table = table;
     b.bias = bias;
     const struct posenc_bias_source source = {&b, b.t5.kernels, 0, NULL, next_tile, make_line};
