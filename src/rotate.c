@@ -138,23 +138,13 @@ static void rotate_pairs(struct work *work, const struct posenc_stretch *w)
     }
 }
 
-/* The row of the other direction. */
-static void prepare_row(const struct work *work, const float *cos, const float *sin, size_t count,
-                        float *new_cos, float *new_sin)
-{
-    double scale = posenc_turned_scale(work->plan, work->direction);
-    for (size_t i = 0; i < count; i++) {
-        new_cos[i] = (float)((double)cos[i] * scale);
-        new_sin[i] = (float)((double)sin[i] * -scale);
-    }
-}
-
 enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = 8192 }; /* 32 KiB of rows on the stack */
 
-/* Each row goes through `prepare_row` into a buffer, a few pairs at a time. */
+/* Each row goes through posenc_turn_row into a buffer, a few pairs at a time. */
 static void rotate_turned(struct work *work, const struct posenc_stretch *whole)
 {
     float cos[CHUNK_PAIRS], sin[CHUNK_PAIRS];
+    const double scale = posenc_turned_scale(work->plan, work->direction);
     struct posenc_stretch w = *whole;
     w.tokens = 1;
     w.cos = cos;
@@ -164,8 +154,8 @@ static void rotate_turned(struct work *work, const struct posenc_stretch *whole)
             ptrdiff_t at = (ptrdiff_t)t * whole->row_stride + (ptrdiff_t)i;
             w.first = whole->first + i;
             w.count = whole->count - i < CHUNK_PAIRS ? whole->count - i : CHUNK_PAIRS;
-            prepare_row(work, (const float *)whole->cos + at, (const float *)whole->sin + at,
-                        w.count, cos, sin);
+            posenc_turn_row(scale, (const float *)whole->cos + at, (const float *)whole->sin + at,
+                            w.count, cos, sin);
             rotate_pairs(work, &w);
         }
 }

@@ -23,6 +23,16 @@ static inline double posenc_turned_scale(const posenc_plan *plan, int32_t direct
     return direction == POSENC_INVERSE ? 1 / (a * a) : 1;
 }
 
+/* The F32 row that turns the other way, by the scale above. */
+static inline void posenc_turn_row(double scale, const float *cos, const float *sin, size_t count,
+                                   float *new_cos, float *new_sin)
+{
+    for (size_t i = 0; i < count; i++) {
+        new_cos[i] = (float)((double)cos[i] * scale);
+        new_sin[i] = (float)((double)sin[i] * -scale);
+    }
+}
+
 /* Rotates one side, which is there and not empty, by F64 rows. */
 void posenc_rotate_f64(const posenc_plan *plan, int32_t direction, const struct posenc_side *side,
                        const struct posenc_stretch *stretch);
