@@ -13,7 +13,8 @@ struct posenc_attention_memory {
     int ins, outs, arrays;
 };
 
-/* Reads params and what they point to into the job, and checks what can be checked without views. */
+/* Reads params and what they point to into the job, and checks what can be checked without views.
+ */
 int32_t posenc_attention_params_check(struct posenc_attention_job *job,
                                       const posenc_attention_params *params, posenc_error *error);
 
