@@ -2,6 +2,7 @@
 /* The functions of attention.h: each checks every argument and hands a job on. */
 #include "attention_check.h"
 #include "error.h"
+#include "kernels.h"
 
 void posenc_attention_params_init(posenc_attention_params *params)
 {
@@ -15,11 +16,12 @@ void posenc_attention_params_init(posenc_attention_params *params)
 int posenc_attention_is_plain(const struct posenc_attention_job *job);
 void posenc_attention_plain_job(const struct posenc_attention_job *job);
 
-static int32_t attend(const struct posenc_attention_job *job, posenc_error *error)
+static int32_t attend(const struct posenc_attention_job *job)
 {
-    if (!posenc_attention_is_plain(job))
-        return posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "params: an option is not offered");
-    posenc_attention_plain_job(job);
+    if (job->kernels->isa == POSENC_ISA_SCALAR || !posenc_attention_is_plain(job))
+        posenc_attention_scalar_job(job);
+    else
+        posenc_attention_plain_job(job);
     return POSENC_OK;
 }
 
@@ -46,7 +48,7 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "out is NULL: must be given");
     int32_t status = check(&job, params, error);
     if (!status && !posenc_tensor_is_empty(out))
-        status = attend(&job, error);
+        status = attend(&job);
     return status;
 }
 
@@ -67,7 +69,7 @@ int32_t posenc_attention_spans(const posenc_attention_params *params, const pose
                              "params.%s is given: must be NULL here, posenc_attention_join has it",
                              job.params.lse ? "lse" : "output_rows");
     if (!status && !posenc_tensor_is_empty(state))
-        status = attend(&job, error);
+        status = attend(&job);
     return status;
 }
 

@@ -70,6 +70,38 @@ static inline float posenc_attention_scale(const struct posenc_attention_job *jo
     return (float)(job->scale * (t ? *(const float *)posenc_element(t, b, token, h, 0) : 1.0));
 }
 
+/* With a softcap: what multiplies q.k before tanh. */
+static inline float posenc_attention_capped_scale(const struct posenc_attention_job *job, int64_t b,
+                                                  int64_t token, int64_t h)
+{
+    const posenc_tensor *t = job->params.temperature;
+    double scale =
+        job->scale * (t ? *(const float *)posenc_element(t, b, token, h, 0) : 1.0);
+    return (float)(scale / job->params.softcap);
+}
+
+/* Sums over keys of a row, relative to the maximum m. */
+struct posenc_attention_sums {
+    float m;
+    float l[POSENC_ATTENTION_CHAINS];
+    float *o; /* [values] */
+    int any;  /* 1: a key was visible */
+};
+
+void posenc_attention_clear(struct posenc_attention_sums *sums, int64_t values);
+
+/* A finished span, in which a key was visible, into the totals. */
+void posenc_attention_fold(struct posenc_attention_sums *total, float m, const float *l,
+                           const float *o, int64_t values);
+
+/*
+ * What is left to do for a row after its last span: sink, quotient, rotation back, out and lse.
+ * `total` has the final maximum afterwards, and the denominator is returned. `spare` has room for
+ * the values.
+ */
+float posenc_attention_finish(const struct posenc_attention_job *job, int64_t batch, int64_t token,
+                              int64_t head, struct posenc_attention_sums *total, float *spare);
+
 /* The whole call, row by row, in plain C: the definition of every bit. */
 void posenc_attention_scalar_job(const struct posenc_attention_job *job);
 

@@ -42,11 +42,6 @@ void posenc_attention_plain_job(const struct posenc_attention_job *job)
         }
 }
 
-void posenc_attention_join_job(const struct posenc_attention_job *job)
-{
-    (void)job;
-}
-
 size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels, int64_t values)
 {
     (void)queries, (void)group, (void)channels, (void)values;
