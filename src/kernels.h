@@ -116,6 +116,7 @@ struct posenc_sinusoid_job {
 
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
 struct posenc_attention_group;
+struct posenc_attention_kernels;
 
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
@@ -142,6 +143,7 @@ struct posenc_kernels {
     posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
     posenc_permute_kernel *const (*permute)[3];  /* [to layout][elements of 2, 4, 8 bytes] */
     void (*attention)(const struct posenc_attention_group *job);
+    const struct posenc_attention_kernels *attention_tiles; /* NULL in plain C */
     posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
@@ -173,9 +175,12 @@ POSENC_KERNELS_OF(scalar);
 POSENC_KERNELS_OF(avx2);
 POSENC_KERNELS_OF(avx512);
 POSENC_KERNELS_OF(neon);
+extern const struct posenc_attention_kernels posenc_attention_kernels_avx2;
+extern const struct posenc_attention_kernels posenc_attention_kernels_avx512;
+extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
 
 /* The body of table.c of an ISA. */
-#define POSENC_KERNELS_TABLE(name, value)                                                      \
+#define POSENC_KERNELS_TABLE(name, value, tiles)                                               \
     const struct posenc_kernels posenc_kernels_##name = {                                      \
         .isa = value,                                                                          \
         .rows = posenc_rows_##name,                                                            \
@@ -186,6 +191,7 @@ POSENC_KERNELS_OF(neon);
         .convert = posenc_convert_##name,                                                      \
         .permute = posenc_permute_##name,                                                      \
         .attention = posenc_attention_##name,                                                  \
+        .attention_tiles = tiles,                                                              \
         .add = posenc_add_##name,                                                              \
         .add_pairs = posenc_add_pairs_##name,                                                  \
         .write_pairs = posenc_write_pairs_##name,                                              \

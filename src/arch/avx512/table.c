@@ -2,4 +2,4 @@
 /* The kernel table of this ISA. */
 #include "../../kernels.h"
 
-POSENC_KERNELS_TABLE(avx512, POSENC_ISA_AVX512);
+POSENC_KERNELS_TABLE(avx512, POSENC_ISA_AVX512, &posenc_attention_kernels_avx512);

@@ -2,4 +2,4 @@
 /* The kernel table of this ISA. */
 #include "../../kernels.h"
 
-POSENC_KERNELS_TABLE(neon, POSENC_ISA_NEON);
+POSENC_KERNELS_TABLE(neon, POSENC_ISA_NEON, &posenc_attention_kernels_neon);

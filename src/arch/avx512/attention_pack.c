@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+/* Tiles widened and packed for the block kernels, for this ISA. */
+#include "vec.h"
+
+#define KERNEL(name) posenc_attention_##name##_avx512
+#include "../../kernels/attention_pack.h"

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tiles of stored keys and values as the block kernels of attention want them.
+ *
+ * Template. Before the inclusion:
+ *   vec.h of the ISA    gives POSENC_LANES and the operations for it
+ *   KERNEL(name)        the name of an attention kernel of this ISA
+ * It defines the tables KERNEL(pack) and KERNEL(widen), which attention_kernels.h describes.
+ */
+#include "../attention_kernels.h"
+
+#define POSENC_INLINE inline __attribute__((always_inline))
+#define N POSENC_LANES
+#include "element.h"
+
+enum { TILE = POSENC_ATTENTION_TILE, PADDING = 16 };
+
+/* As many rows as lanes. */
+struct square {
+    FLOATS row[N];
+};
+
+/* The channels from c on, zeros behind the last. A type of 16 bits is copied first: not every ISA
+ * loads parts of such vectors. */
+static POSENC_INLINE FLOATS load_row(const char *row, int64_t c, int64_t channels, int dtype)
+{
+    uint16_t rest[N] = {0};
+    if (channels - c >= N)
+        return LANES(load)(row, (size_t)c, dtype);
+    if (dtype == POSENC_F32)
+        return LANES(load_first)((const float *)(const void *)row + c, channels - c);
+    memcpy(rest, row + c * 2, (size_t)(channels - c) * 2);
+    return LANES(load)((const char *)rest, 0, dtype);
+}
+
+/* Zipping each row with the one half the height below, log2(N) times, transposes. */
+static POSENC_INLINE struct square transpose(struct square a)
+{
+#pragma GCC unroll 4
+    for (int done = 1; done < N; done *= 2) {
+        struct square b;
+#pragma GCC unroll 8
+        for (int i = 0; i < N / 2; i++) {
+            b.row[2 * i] = LANES(zip_lower)(a.row[i], a.row[i + N / 2]);
+            b.row[2 * i + 1] = LANES(zip_upper)(a.row[i], a.row[i + N / 2]);
+        }
+        a = b;
+    }
+    return a;
+}
+
+/* The slots [slot, slot + N) of the channels [c, c + N). */
+static POSENC_INLINE void pack_square(const void *const *key, int64_t begin, int64_t end,
+                                      int64_t slot, int64_t c, int64_t channels, float *packed,
+                                      int dtype)
+{
+    struct square a;
+    if (begin <= slot && slot + N <= end && channels - c >= N) {
+#pragma GCC unroll 16
+        for (int i = 0; i < N; i++)
+            a.row[i] = LANES(load)(key[slot + i], (size_t)c, dtype);
+    } else {
+#pragma GCC unroll 16
+        for (int i = 0; i < N; i++)
+            a.row[i] = begin <= slot + i && slot + i < end
+                           ? load_row(key[slot + i], c, channels, dtype)
+                           : LANES(set1)(0.0f);
+    }
+    a = transpose(a);
+    float *to = packed + c * TILE + slot;
+#pragma GCC unroll 16
+    for (int i = 0; i < N; i++)
+        if (i < channels - c)
+            LANES(store_f32)(to + i * TILE, a.row[i]);
+}
+
+static POSENC_INLINE void pack(const void *const *key, int64_t begin, int64_t end,
+                               int64_t channels, float *packed, int dtype)
+{
+    for (int64_t c = 0; c < channels; c += N)
+        for (int64_t slot = 0; slot < TILE; slot += N)
+            pack_square(key, begin, end, slot, c, channels, packed, dtype);
+}
+
+static POSENC_INLINE void widen(const void *const *value, int64_t begin, int64_t end,
+                                int64_t values, float *wide, int dtype)
+{
+    int64_t padded = (values + PADDING - 1) / PADDING * PADDING;
+    for (int64_t slot = begin; slot < end; slot++) {
+        float *to = wide + slot * padded;
+        int64_t c = 0;
+        for (; c + N <= values; c += N)
+            LANES(store_f32)(to + c, LANES(load)(value[slot], (size_t)c, dtype));
+        if (c < values) {
+            LANES(store_f32)(to + c, load_row(value[slot], c, values, dtype));
+            c += N;
+        }
+        for (; c < padded; c += N)
+            LANES(store_f32)(to + c, LANES(set1)(0.0f));
+    }
+}
+
+#define PACK_AND_WIDEN(dtype)                                                                      \
+    static void pack_##dtype(const void *const *key, int64_t begin, int64_t end, int64_t channels, \
+                             float *packed)                                                        \
+    {                                                                                              \
+        pack(key, begin, end, channels, packed, POSENC_##dtype);                                   \
+    }                                                                                              \
+    static void widen_##dtype(const void *const *value, int64_t begin, int64_t end,                \
+                              int64_t values, float *wide)                                         \
+    {                                                                                              \
+        widen(value, begin, end, values, wide, POSENC_##dtype);                                    \
+    }
+
+PACK_AND_WIDEN(F32)
+PACK_AND_WIDEN(F16)
+PACK_AND_WIDEN(BF16)
+
+posenc_attention_pack *const KERNEL(pack)[3] = {pack_F32, pack_F16, pack_BF16};
+posenc_attention_widen *const KERNEL(widen)[3] = {widen_F32, widen_F16, widen_BF16};
+
+#undef PACK_AND_WIDEN
+#undef N
+#undef POSENC_PASTE_
+#undef POSENC_PASTE
+#undef POSENC_TYPE_
+#undef POSENC_TYPE
+#undef LANES
+#undef FLOATS
+#undef BF16S
