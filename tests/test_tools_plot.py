@@ -230,6 +230,16 @@ class Bands(Picture):
         self.assertEqual([line.split()[1] for line in lines], ["6.2832", "62.832", "628.32",
                                                                "6283.2"])
 
+    def test_endless_wavelength(self):
+        """A frequency so small that a turn takes more tokens than a double holds."""
+        scheme = ("--sinusoid", "4,form=ggml,base=1e22,shift=1.93")
+        lines = self.text("bands", *scheme)
+        self.assertEqual(lines[0], "wavelengths in tokens, 1 to 10 on a log scale")
+        self.assertEqual([line.split()[1] for line in lines[-2:]], ["6.2832", "-"])
+        tree = self.svg("bands", *scheme)
+        self.assertEqual(len(self.group(tree, "marks")), 1)
+        self.assertEqual(self.ticks(self.group(tree, "axis y")), [1, 10])
+
     def test_refusals(self):
         self.bad(USAGE, "--count", "plot", "bands", "--rope", 8, "--count", 4)
 

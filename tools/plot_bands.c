@@ -33,17 +33,22 @@ static int read_sinusoid(struct bands *b, const struct plot_request *r, const st
     return TOOL_OK;
 }
 
+/* Whether a pair has a wavelength to draw. Below 1e-300 it, or the decade above, is no double. */
+static int turns(const struct bands *b, int32_t i)
+{
+    return b->frequency[i] >= 1e-300;
+}
+
 /* Ends of the axis: whole decades around all wavelengths and marked lengths. */
 static void find_range(const struct bands *b, int64_t declared, double *low, double *high)
 {
     *low = 1;
     *high = 10;
-    for (int32_t i = 0; i < b->pairs; i++) {
-        if (b->frequency[i] > 0)
+    for (int32_t i = 0; i < b->pairs; i++)
+        if (turns(b, i)) {
             *high = fmax(*high, TURN / b->frequency[i]);
-        if (b->frequency[i] > 0)
             *low = fmin(*low, TURN / b->frequency[i]);
-    }
+        }
     *high = fmax(*high, (double)(b->trained > declared ? b->trained : declared));
     *low = pow(10, floor(log10(*low)));
     *high = pow(10, ceil(log10(*high)));
@@ -60,7 +65,7 @@ static void put_bar(FILE *to, const struct bands *b, int32_t i, int64_t declared
                     double low, double high)
 {
     char bar[512];
-    double wave = b->frequency[i] > 0 ? TURN / b->frequency[i] : high;
+    double wave = turns(b, i) ? TURN / b->frequency[i] : high;
     double scale = (columns - 1) / log(high / low);
     int end = (int)floor(log(wave / low) * scale + 0.5);
     memset(bar, ' ', (size_t)columns);
@@ -71,7 +76,7 @@ static void put_bar(FILE *to, const struct bands *b, int32_t i, int64_t declared
         bar[(int)floor(log((double)b->trained / low) * scale + 0.5)] = '|';
     while (columns > 0 && bar[columns - 1] == ' ')
         columns--;
-    if (b->frequency[i] > 0)
+    if (turns(b, i))
         fprintf(to, "%6d  %11.5g  %.*s\n", (int)i, wave, columns, bar);
     else
         fprintf(to, "%6d  %11s  %.*s\n", (int)i, "-", columns, bar);
@@ -118,7 +123,7 @@ static void put_marks(FILE *to, const struct bands *b, const struct svg_frame *f
     for (int32_t i = 0; b->unscaled && b->params.scaling && i < b->pairs; i++)
         put_circle(to, svg_x(f, i), svg_y(f, TURN / b->unscaled[i]), radius, "open rule unscaled");
     for (int32_t i = 0; i < b->pairs; i++)
-        if (b->frequency[i] > 0)
+        if (turns(b, i))
             put_circle(to, svg_x(f, i), svg_y(f, TURN / b->frequency[i]), radius,
                        completes(b, i) ? "minus turns" : "plus turns");
     fputs("</g>\n", to);
