@@ -4,14 +4,16 @@
 
 usage: test_tools_plot.py POSENC DATA-FOLDER GROUP...
 """
+import os
 import re
+import resource
 import sys
 import unittest
 import xml.etree.ElementTree as ET
 
 import mpmath
 
-from test_tools import Case, REFUSED, SYSTEM, USAGE
+from test_tools import Case, OK, REFUSED, SYSTEM, USAGE
 from test_tools_bias import alibi, buckets
 from test_tools_models import config, frequencies
 from test_tools_other import sinusoid
@@ -332,6 +334,24 @@ class Plot(Case):
         self.bad(SYSTEM, "none.json", "plot", "heatmap", self.path("none.json"), *out)
         self.bad(SYSTEM, "none/x.svg", "plot", "heatmap", "--rope", 8, "-o",
                  self.path("none/x.svg"))
+
+    @unittest.skipIf(os.environ.get("POSENC_EMULATOR") or os.environ.get("POSENC_SANITIZE"),
+                     "an emulator or a sanitizer needs memory of its own")
+    def test_memory_ends(self):
+        """A picture, or rows as text, that memory has no room for: nothing, and never a part."""
+        for words in (("plot", "heatmap", "--sinusoid", 64, "--count", 8192, "--format", "svg"),
+                      ("plot", "heatmap", "--sinusoid", 1024, "--count", 4096, "--width", 1024),
+                      ("rows", "--sinusoid", 512, "--count", 512, "--format", "csv")):
+            whole = self.good(*words).stdout
+            for limit in range(6, 28, 2):
+                done = self.run_posenc(*words, preexec_fn=lambda: resource.setrlimit(
+                    resource.RLIMIT_AS, (limit << 20, limit << 20)))
+                if done.returncode == OK:
+                    self.assertTrue(done.stdout == whole, (words, limit))
+                elif done.returncode != 127:  # 127: the program itself does not fit
+                    self.assertEqual(done.returncode, SYSTEM, (words, limit, done.stderr))
+                    if words[0] == "plot":
+                        self.assertEqual(done.stdout, b"")
 
     def test_formats_by_name(self):
         path = self.path("x.svg")

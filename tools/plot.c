@@ -3,10 +3,9 @@
 #include "plot.h"
 
 #include "output.h"
+#include "text.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 1, HEIGHT, COUNT, START, FORMAT, OUT, TRAINED, HEAD, SINUSOID, ALIBI, T5, PART };
@@ -182,18 +181,18 @@ static int write_picture(const struct plot_request *r, const char *text, size_t 
 
 static int plot(const struct plot_request *r, const struct scheme *scheme)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
+    struct tool_text text;
+    FILE *to = tool_text_open(&text);
     if (!to)
-        return tool_fail(TOOL_SYSTEM, "%s", strerror(errno));
+        return TOOL_SYSTEM;
     int code = find_picture(r->what)->draw(r, scheme, to);
-    int full = ferror(to);
-    if ((fclose(to) || full) && !code)
-        code = tool_fail(TOOL_SYSTEM, "%s", strerror(ENOMEM));
+    if (code)
+        fclose(to);
+    else
+        code = tool_text_close(&text, to);
     if (!code)
-        code = write_picture(r, text, length);
-    free(text);
+        code = write_picture(r, text.data, text.length);
+    tool_text_free(&text);
     if (!code)
         model_warn_notes(&scheme->model);
     return code;

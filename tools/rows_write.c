@@ -2,6 +2,7 @@
 /* posenc rows: making the rows of a run of tokens, and their three forms. */
 #include "array.h"
 #include "rows.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -153,19 +154,19 @@ static void print_text(const struct rows_job *job, FILE *to, int64_t row, int64_
 static int write_lines(const struct rows_job *job, enum rows_format format, int64_t row,
                        int64_t token, const void *rows, struct tool_output *output)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
+    struct tool_text text;
+    FILE *to = tool_text_open(&text);
     if (!to)
-        return tool_fail(TOOL_SYSTEM, "%s", strerror(errno));
+        return TOOL_SYSTEM;
     if (format == ROWS_CSV && row == 0 && token == 0)
         print_csv_header(job, to);
     for (int64_t t = 0; t < piece_at(job, token); t++)
         (format == ROWS_CSV ? print_csv : print_text)(job, to, row, token + t, rows,
                                                       t * job->width);
-    int code = fclose(to) ? tool_fail(TOOL_SYSTEM, "%s", strerror(ENOMEM))
-                          : tool_output_write(output, text, length);
-    free(text);
+    int code = tool_text_close(&text, to);
+    if (!code)
+        code = tool_output_write(output, text.data, text.length);
+    tool_text_free(&text);
     return code;
 }
 
