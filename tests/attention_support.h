@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention problems with random data, and their truth in long double with derived error bounds. */
+/* Attention problems with random data, and their truth. */
 #ifndef ATTENTION_SUPPORT_H
 #define ATTENTION_SUPPORT_H
 

@@ -103,7 +103,7 @@ static void score_key(struct row_truth *r, int64_t j)
     }
     long double scale = truth_scale(r);
     x = truth_product(r->query, r->key, channels);
-    if (p->softcap > 0) { /* the scale and the product are rounded, softcap itself and the product */
+    if (p->softcap > 0) { /* the scale and the product are rounded, then softcap and its product */
         long double by = scale / p->softcap;
         x = (struct bounded){x.x * by, fabsl(by) * x.e + 2 * u * fabsl(x.x * by) + 0x1p-149L};
         x = tanh_of(x);
