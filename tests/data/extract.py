@@ -13,7 +13,7 @@ KINDS = {"default": 0, "linear": 1, "llama3": 2, "yarn": 3}
 CASE_KINDS = ("K01", "K02", "K03", "K04", "K05", "K06", "K07", "K08", "K09", "K10", "K11", "K12",
               "K13", "K14", "K18", "K19")
 # What the library cannot express yet, and what other tests read from the configs themselves.
-OTHERS = ("B23-b", "B27-b", "B29-a", "B30-a", "B31-b", "B50-a", "B50-b")
+OTHERS = ("B23-b", "B27-b", "B29-a", "B30-a", "B31-b")
 
 
 def write(name, about, lines):
@@ -160,6 +160,26 @@ def golden_biases():
             yield "t5/%d differs %s" % (number, " ".join("%s %s" % p for p in differs.items()))
 
 
+def golden_attention():
+    """Inputs, then of each case its settings (0 where one is not set) and the result."""
+    attention = json.load(open(os.path.join(GOLDEN, "extra", "attention.json")))
+    yield "inputs shape %s" % " ".join(str(attention[key]) for key in ("B", "T", "Hq", "Hkv", "D"))
+    yield "inputs scale %s" % attention["scale"]
+    for key in ("q", "k", "v", "t5_table", "alibi_slopes", "sink"):
+        yield "inputs %s %s" % (key, " ".join(attention[key]))
+    layouts = {"adjacent": 1, "split_half": 2}
+    for case in attention["cases"]:
+        args = dict(case["args"])
+        settings = [int(args.pop("causal", True)), args.pop("window", 0), args.pop("softcap", 0),
+                    int(args.pop("sinks", False)), int(args.pop("alibi", False)),
+                    int(args.pop("alibi_scaled", False)), int(args.pop("t5", False)),
+                    layouts.get(args.pop("rope", None), 0), args.pop("qoff", 0),
+                    args.pop("Tq", attention["T"])]
+        assert not args
+        yield "%s settings %s" % (case["name"], " ".join(map(str, settings)))
+        yield "%s out %s" % (case["name"], " ".join(case["out"]))
+
+
 # What the reader does not answer: values at sample positions, notes, where a config was found.
 UNSTORED = {"name", "source", "source_note", "provenance", "notes", "note", "inv_freq_f32", "cos",
             "sin", "hf_f32_max_abs_err", "positions_thw", "rows_at_position", "buckets",
@@ -183,6 +203,8 @@ contracts()
 write("cases.txt", "Numbers of the cases from public bug reports: ID PATH values.", cases())
 write("golden_rows.txt", "Frequencies, cosines and sines of real models, computed with 50 digits.",
       golden_rows())
+write("golden_attention.txt", "Attention of a small example with options, computed in float64.",
+      golden_attention())
 write("golden_axes.txt", "Rows of real models with three position axes, computed with 50 digits.",
       golden_axes())
 write("golden_biases.txt", "Slopes of ALiBi and buckets of T5 for key - query = -600, -599, ...",
