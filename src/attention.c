@@ -16,13 +16,12 @@ void posenc_attention_params_init(posenc_attention_params *params)
 int posenc_attention_is_plain(const struct posenc_attention_job *job);
 void posenc_attention_plain_job(const struct posenc_attention_job *job);
 
-static int32_t attend(const struct posenc_attention_job *job)
+static void attend(const struct posenc_attention_job *job)
 {
-    if (job->kernels->isa == POSENC_ISA_SCALAR || !posenc_attention_is_plain(job))
-        posenc_attention_scalar_job(job);
-    else
+    if (posenc_attention_is_plain(job))
         posenc_attention_plain_job(job);
-    return POSENC_OK;
+    else
+        posenc_attention_scalar_job(job);
 }
 
 /* The checks that sums over keys have in common. */
