@@ -47,7 +47,7 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "out is NULL: must be given");
     int32_t status = check(&job, params, error);
     if (!status && !posenc_tensor_is_empty(out))
-        status = attend(&job);
+        attend(&job);
     return status;
 }
 
@@ -68,7 +68,7 @@ int32_t posenc_attention_spans(const posenc_attention_params *params, const pose
                              "params.%s is given: must be NULL here, posenc_attention_join has it",
                              job.params.lse ? "lse" : "output_rows");
     if (!status && !posenc_tensor_is_empty(state))
-        status = attend(&job);
+        attend(&job);
     return status;
 }
 
