@@ -116,8 +116,9 @@ int model_parse_rope(posenc_rope_params *params, const char *text)
 
     char *rest = copy, *word = strsep(&rest, ",");
     int64_t width;
-    if (!tool_integer(word, 2, INT32_MAX, &width))
-        return tool_wrong_usage("--rope: WIDTH is '%s': must be an even integer from 2 on", word);
+    if (!tool_integer(word, 2, 65536, &width))
+        return tool_wrong_usage("--rope: WIDTH is '%s': must be an even integer from 2 to 65536",
+                                word);
     params->rotary_dim = params->head_dim = (int32_t)width;
     while (rest) {
         word = strsep(&rest, ",");
