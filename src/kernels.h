@@ -114,6 +114,21 @@ struct posenc_sinusoid_job {
     ptrdiff_t near, ahead; /* bytes from y to what is asked for; into the second cache, 0: not */
 };
 
+/*
+ * The same for positions one after another of one sequence, from base + step on, with the channels
+ * of a pair side by side. `tokens` <= 16 - step; `base` and `pairs` are multiples of 16.
+ */
+struct posenc_sinusoid_run_job {
+    const struct posenc_row_block *blocks;
+    uint32_t base, step;
+    size_t tokens, pairs;
+    const char *x; /* NULL: rows are written */
+    char *y;
+    ptrdiff_t x_token, y_token; /* bytes */
+    int cosine_first;
+    float scale;
+};
+
 /* Attention of the query rows of one (batch, kv head) group: see attention.h. */
 struct posenc_attention_group;
 struct posenc_attention_kernels;
@@ -148,6 +163,7 @@ struct posenc_kernels {
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
     void (*sinusoid)(const struct posenc_sinusoid_job *job);
+    void (*sinusoid_run)(const struct posenc_sinusoid_run_job *job);
     posenc_scale_kernel *scale;
     posenc_windows_kernel *windows;
 };
@@ -167,6 +183,7 @@ struct posenc_kernels {
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
     void posenc_sinusoid_##isa(const struct posenc_sinusoid_job *job);                         \
+    void posenc_sinusoid_run_##isa(const struct posenc_sinusoid_run_job *job);                 \
     posenc_scale_kernel posenc_scale_##isa;                                                    \
     posenc_windows_kernel posenc_windows_##isa;                                                \
     extern const struct posenc_kernels posenc_kernels_##isa
@@ -196,6 +213,7 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .add_pairs = posenc_add_pairs_##name,                                                  \
         .write_pairs = posenc_write_pairs_##name,                                              \
         .sinusoid = posenc_sinusoid_##name,                                                    \
+        .sinusoid_run = posenc_sinusoid_run_##name,                                            \
         .scale = posenc_scale_##name,                                                          \
         .windows = posenc_windows_##name,                                                      \
     }

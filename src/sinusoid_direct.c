@@ -83,9 +83,36 @@ static void put_chunk(struct chunk *c, size_t first, size_t pairs)
     }
 }
 
-void posenc_sinusoid_put(const struct posenc_sinusoid_direct *call,
-                         const struct posenc_sinusoid_axis *axis,
-                         const struct posenc_sinusoid_stretch *s)
+/* Channels side by side of one sequence: run by run. */
+static void put_runs(const struct posenc_sinusoid_direct *call,
+                     const struct posenc_sinusoid_axis *axis,
+                     const struct posenc_sinusoid_stretch *s)
+{
+    const ptrdiff_t size = sizeof(float);
+    struct posenc_sinusoid_run_job job = {
+        .blocks = axis->set.blocks,
+        .pairs = axis->sines,
+        .y_token = posenc_step(call->out, 1) * size,
+        .cosine_first = call->sinusoid->params.cosine_first,
+        .scale = (float)call->scale,
+    };
+    for (const struct posenc_run *run = s->run; run < s->run + s->runs; run++) {
+        job.base = run->base;
+        job.step = s->steps[run->first];
+        job.tokens = run->count;
+        job.y = posenc_element(call->out, s->batch, s->token + run->first, 0, axis->channel);
+        if (call->x) {
+            job.x = posenc_element(call->x, s->batch, s->token + run->first, 0, axis->channel);
+            job.x_token = posenc_step(call->x, 1) * size;
+        }
+        call->sinusoid->kernels->sinusoid_run(&job);
+    }
+}
+
+/* The rest: for each step the rows of all runs. */
+static void put_steps(const struct posenc_sinusoid_direct *call,
+                      const struct posenc_sinusoid_axis *axis,
+                      const struct posenc_sinusoid_stretch *s)
 {
     const posenc_sinusoid_params *p = &call->sinusoid->params;
     const int halves = p->arrangement == POSENC_SINUSOID_HALVES;
@@ -118,4 +145,15 @@ void posenc_sinusoid_put(const struct posenc_sinusoid_direct *call,
         c.channel = axis->channel + (int64_t)(halves ? first : 2 * first);
         put_chunk(&c, first, left < PAIRS ? left : PAIRS);
     }
+}
+
+void posenc_sinusoid_put(const struct posenc_sinusoid_direct *call,
+                         const struct posenc_sinusoid_axis *axis,
+                         const struct posenc_sinusoid_stretch *s)
+{
+    const int alone = call->batch_end - s->batch == 1;
+    if (alone && call->sinusoid->params.arrangement == POSENC_SINUSOID_INTERLEAVED)
+        put_runs(call, axis, s);
+    else
+        put_steps(call, axis, s);
 }

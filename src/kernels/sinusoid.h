@@ -7,9 +7,9 @@
  *   vec.h, vecd.h of the ISA   and two ways to make two vectors of doubles one of POSENC_LANES
  *                              floats: narrow, one after the other, and narrow_zip, in turns
  *   KERNEL(name)               the name of a kernel of this ISA
- * It defines KERNEL(sinusoid), which kernels.h describes.
+ * It defines KERNEL(sinusoid) and KERNEL(sinusoid_run), which kernels.h describes.
  */
-#include "../rows.h"
+#include "base.h"
 #include "channel.h"
 
 #define N POSENC_LANES
@@ -130,4 +130,62 @@ void KERNEL(sinusoid)(const struct posenc_sinusoid_job *job)
         break;
     }
 #undef FORM
+}
+
+/* One block of pairs of one row. In the order of the text a vector is stored before the next is
+ * made: stores side by side fill what waits for memory and leave it empty by turns. */
+static POSENC_INLINE void block_row(const struct posenc_sinusoid_run_job *job,
+                                    struct posenc_form form, const struct posenc_base *base,
+                                    const double *step_cos, const double *step_sin,
+                                    const char *x, char *y)
+{
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; v++, x += sizeof(FLOATS), y += sizeof(FLOATS)) {
+        f64s a = base->cos[v], b = base->sin[v];
+        f64s c = load_f64(step_cos + v * F64_LANES), s = load_f64(step_sin + v * F64_LANES);
+        f64s row_c = sub_f64(mul_f64(a, c), mul_f64(b, s));
+        f64s row_s = add_f64(mul_f64(b, c), mul_f64(a, s));
+        FLOATS value = form.cosine_first ? narrow_zip(row_c, row_s) : narrow_zip(row_s, row_c);
+        if (form.adds)
+            value = LANES(fma)(LANES(load_f32)((const float *)(const void *)x),
+                               LANES(set1)(job->scale), value);
+        LANES(store_f32)((float *)(void *)y, value);
+    }
+}
+
+/* Block after block through all tokens: its base row stays in registers, its steps in the first
+ * cache, and each row grows without a jump, which the CPU follows by itself for 16 rows. */
+static POSENC_INLINE void run_rows(const struct posenc_sinusoid_run_job *job,
+                                   struct posenc_form form)
+{
+    const size_t bytes = 2 * POSENC_ROW_BLOCK * sizeof(float);
+    for (size_t i = 0; i < job->pairs / POSENC_ROW_BLOCK; i++) {
+        const struct posenc_row_block *block = &job->blocks[i];
+        struct posenc_base base;
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; v++)
+            base_row(block, job->base, v, &base.cos[v], &base.sin[v]);
+        const char *x = form.adds ? job->x + i * bytes : NULL;
+        char *y = job->y + i * bytes;
+        const double *step_cos = block->step_cos[job->step], *step_sin = block->step_sin[job->step];
+        for (size_t t = job->tokens; t; t--, y += job->y_token) {
+            block_row(job, form, &base, step_cos, step_sin, form.adds ? x : y, y);
+            step_cos += POSENC_ROW_BLOCK;
+            step_sin += POSENC_ROW_BLOCK;
+            if (form.adds)
+                x += job->x_token;
+        }
+    }
+}
+
+void KERNEL(sinusoid_run)(const struct posenc_sinusoid_run_job *job)
+{
+    if (job->x && job->cosine_first)
+        run_rows(job, (struct posenc_form){.adds = 1, .cosine_first = 1});
+    else if (job->x)
+        run_rows(job, (struct posenc_form){.adds = 1});
+    else if (job->cosine_first)
+        run_rows(job, (struct posenc_form){.cosine_first = 1});
+    else
+        run_rows(job, (struct posenc_form){0});
 }

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Exact rows in plain C: the fallback everywhere, and the oracle of the other kernels. */
-#include "../../angle.h"
-#include "../../rows.h"
-
-/* cosine and sine of the base position of pair i. */
-static void base_of(const struct posenc_row_block *blocks, size_t i, uint32_t position, double *c,
-                    double *s)
-{
-    const struct posenc_row_block *block = &blocks[i / POSENC_ROW_BLOCK];
-    const size_t j = i % POSENC_ROW_BLOCK;
-    struct posenc_turns w = {(uint64_t)block->w[2][j] << 32 | block->w[1][j], block->w[0][j]};
-    posenc_sincos(posenc_turns_times(w, position), s, c);
-}
+#include "base.h"
 
 /* One pair of one token, by the base (c, s). */
 static void step_from(const struct posenc_row_block *blocks, size_t i, uint32_t step, double c,
@@ -30,7 +19,7 @@ void posenc_rows_scalar(const struct posenc_rows_job *job)
 {
     for (size_t i = 0; i < job->pairs; i++) {
         double c, s;
-        base_of(job->blocks, i, job->base, &c, &s);
+        posenc_base_of(job->blocks, i, job->base, &c, &s);
         for (size_t t = 0; t < job->count; t++) {
             ptrdiff_t at = (ptrdiff_t)t * job->stride + (ptrdiff_t)i;
             step_from(job->blocks, i, job->steps[t], c, s, job->factor, job->sine_sign,
@@ -43,7 +32,7 @@ void posenc_bases_scalar(const struct posenc_row_block *blocks, size_t pairs, ui
                          double *cos, double *sin)
 {
     for (size_t i = 0; i < pairs; i++)
-        base_of(blocks, i, position, &cos[i], &sin[i]);
+        posenc_base_of(blocks, i, position, &cos[i], &sin[i]);
 }
 
 void posenc_row_scalar(const struct posenc_row_job *job)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of a sinusoid in plain C: the fallback everywhere, and the oracle of the other kernels. */
 #include "../../fma.h"
-#include "../../rows.h"
+#include "base.h"
 
 /* One channel of a row, for every copy. */
 static void put(const struct posenc_sinusoid_job *job, size_t run, ptrdiff_t at, double value)
@@ -36,4 +36,25 @@ void posenc_sinusoid_scalar(const struct posenc_sinusoid_job *job)
     for (size_t run = 0; run < job->runs; run++)
         for (size_t pair = 0; pair < job->pairs; pair++)
             put_pair(job, run, pair);
+}
+
+void posenc_sinusoid_run_scalar(const struct posenc_sinusoid_run_job *job)
+{
+    for (size_t i = 0; i < job->pairs; i++) {
+        const struct posenc_row_block *block = &job->blocks[i / POSENC_ROW_BLOCK];
+        double c, s;
+        posenc_base_of(job->blocks, i, job->base, &c, &s);
+        for (size_t t = 0; t < job->tokens; t++) {
+            const double step_c = block->step_cos[job->step + t][i % POSENC_ROW_BLOCK];
+            const double step_s = block->step_sin[job->step + t][i % POSENC_ROW_BLOCK];
+            const double cos = c * step_c - s * step_s, sin = s * step_c + c * step_s;
+            const ptrdiff_t k = (ptrdiff_t)t;
+            const float *x = job->x ? (const void *)(job->x + k * job->x_token) : NULL;
+            float *y = (void *)(job->y + k * job->y_token);
+            const float first = (float)(job->cosine_first ? cos : sin);
+            const float second = (float)(job->cosine_first ? sin : cos);
+            y[2 * i] = x ? posenc_fmaf(x[2 * i], job->scale, first) : first;
+            y[2 * i + 1] = x ? posenc_fmaf(x[2 * i + 1], job->scale, second) : second;
+        }
+    }
 }
