@@ -139,6 +139,59 @@ static void stored_results_are_met(void **state)
     assert_int_equal(n, 15);
 }
 
+/* A stored view [1][tokens][heads][channels], if the case has it; NULL otherwise. */
+static posenc_tensor *stored_view(posenc_tensor *t, float *data, const char *id, const char *name,
+                                  int64_t tokens, int64_t heads, int64_t channels)
+{
+    double values[256];
+    size_t count = (size_t)(tokens * heads * channels);
+    assert_true(count <= 256);
+    assert_int_equal(test_numbers("attention_deberta.txt", id, name, values, 256), count);
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)values[i];
+    posenc_tensor_contiguous(t, data, POSENC_F32, 1, tokens, heads, channels);
+    return t;
+}
+
+/* transformers' own run in float32: which row of the position tables a query and a key meet. */
+static void deberta_is_that_of_transformers(void **state)
+{
+    size_t n = 0;
+    char id[64];
+    (void)state;
+    for (; test_number_id("attention_deberta.txt", "shape", n, id, sizeof(id)); n++) {
+        static float data[6][256];
+        double shape[5], expected[256];
+        posenc_tensor q, k, v, keys, queries, out;
+        posenc_attention_params params;
+        posenc_attention_deberta deberta = {.struct_size = sizeof(deberta)};
+        posenc_error error = {0, ""};
+        assert_int_equal(test_numbers("attention_deberta.txt", id, "shape", shape, 5), 5);
+        int64_t tokens = (int64_t)shape[0], heads = (int64_t)shape[1], d = (int64_t)shape[2];
+        deberta.buckets = (int32_t)shape[3];
+        deberta.max_distance = (int64_t)shape[4];
+        stored_view(&q, data[0], id, "q", tokens, heads, d);
+        stored_view(&k, data[1], id, "k", tokens, heads, d);
+        stored_view(&v, data[2], id, "v", tokens, heads, d);
+        if (strstr(id, "c2p"))
+            deberta.position_keys = stored_view(&keys, data[3], id, "position_keys",
+                                                2 * deberta.buckets, heads, d);
+        if (strstr(id, "p2c"))
+            deberta.position_queries = stored_view(&queries, data[4], id, "position_queries",
+                                                   2 * deberta.buckets, heads, d);
+        posenc_tensor_contiguous(&out, data[5], POSENC_F32, 1, tokens, heads, d);
+        posenc_attention_params_init(&params);
+        params.deberta = &deberta;
+        test_ok(posenc_attention(&params, &q, &k, &v, &out, &error), &error);
+        size_t count = test_numbers("attention_deberta.txt", id, "out", expected, 256);
+        assert_int_equal(count, tokens * heads * d);
+        for (size_t i = 0; i < count; i++)
+            if (!(fabs(data[5][i] - expected[i]) < 3e-6))
+                fail_msg("%s out[%zu]: %g instead of %g", id, i, (double)data[5][i], expected[i]);
+    }
+    assert_int_equal(n, 3);
+}
+
 static void load_case(const char *id, const char *name, int rows, float *to)
 {
     for (int i = 0; i < rows; i++) {
@@ -280,9 +333,12 @@ static void subnormals_survive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stored_results_are_met),       cmocka_unit_test(masked_rows_are_zero),
-        cmocka_unit_test(cached_keys_count_for_alibi),  cmocka_unit_test(subnormals_survive),
+        cmocka_unit_test(stored_results_are_met),
+        cmocka_unit_test(deberta_is_that_of_transformers),
+        cmocka_unit_test(masked_rows_are_zero),
+        cmocka_unit_test(cached_keys_count_for_alibi),
         cmocka_unit_test(alibi_reaches_over_the_cache),
+        cmocka_unit_test(subnormals_survive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

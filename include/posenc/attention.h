@@ -29,9 +29,10 @@ enum { /* head_map: the key head of query head h */
 /* Keys that are summed from fresh, then folded: where a row can be split over threads. */
 enum { POSENC_ATTENTION_SPAN = 1024 };
 
-/* DeBERTa's disentangled terms (He et al. 2021), with the indices of posenc_deberta_maps for the
- * row's logical places: key row c2p[i][j] meets the query, query row p2c[i][j] meets the key. Both
- * views are [1][2 span][Hq][D] of F32, F16 or BF16; either may be NULL. */
+/* DeBERTa's disentangled terms (He et al. 2021) as transformers gathers them, for logical places i
+ * of the query and j of the key: the rows n = clamp(bucket(i - j) + span, 0, 2 span - 1) of both
+ * views, so c2p[i][j] of posenc_deberta_maps and p2c of the key's row; position key n meets the
+ * query, position query n the key. [1][2 span][Hq][D] of F32, F16 or BF16; either may be NULL. */
 typedef struct posenc_attention_deberta {
     uint32_t struct_size; /* sizeof(posenc_attention_deberta) */
     int32_t buckets;      /* as for posenc_deberta_buckets */
