@@ -443,6 +443,24 @@ class PermuteStream(Case):
         self.assertIn(b" of 16 MiB", os.read(leader, 100000))
         os.close(leader)
 
+    @unittest.skipIf(EMULATOR, "an emulator may not pass the terminal on")
+    def test_failure_after_progress(self):
+        """What failed stands on a line of its own, not behind the progress."""
+        path, _, _ = self.sparse(16)
+        fifo = self.path("pipe")
+        os.mkfifo(fifo)
+        leader, follower = pty.openpty()
+        run = subprocess.Popen([*COMMAND, "permute", *map(str, self.WORDS), path, fifo],
+                               stderr=follower, stdout=subprocess.DEVNULL, restore_signals=False)
+        with open(fifo, "rb") as pipe:
+            pipe.read(2**20)
+            time.sleep(1.2)
+            pipe.read(2**20)
+        self.assertEqual(run.wait(60), SYSTEM)
+        os.close(follower)
+        self.assertRegex(os.read(leader, 100000), rb" of 16 MiB *\r {60}\rposenc permute: ")
+        os.close(leader)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

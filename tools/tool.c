@@ -21,6 +21,7 @@ static void print_line(const char *prefix, const char *format, va_list arguments
     for (char *c = line; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
+    tool_progress(NULL); /* or the message would follow it on its line */
     fprintf(stderr, "posenc%s%s: %s%s%s\n", tool_command ? " " : "",
             tool_command ? tool_command : "", prefix, line, suffix);
 }
