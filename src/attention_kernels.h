@@ -13,7 +13,8 @@
  *
  * The block kernels serve many rows by one tile, widened and packed once:
  *
- *   pack    packed[c][slot] = channel c of the key; slots outside [begin, end) become 0
+ *   pack    packed = 64 floats by slot for each channel of the key, the channels in the order in
+ *           which sums reads them (attention_chains.h); slots outside [begin, end) become 0
  *   widen   wide[slot][c] = channel c of the value, padding 0; other slots are left alone
  *   sums    sums[r][slot] = the 16-chain sum of q[r] with the slot, for all slots of
  *           [begin[r], end[r]); what other slots hold afterwards is not said. q[r] has `channels`

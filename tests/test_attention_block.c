@@ -76,6 +76,19 @@ static size_t block_kernels(const struct posenc_attention_kernels *kernels[TEST_
     return count;
 }
 
+/* Where a packed tile has channel c: the chains, channels c mod 16, by their bits in reverse. */
+static int64_t place_of(int64_t c, int64_t channels)
+{
+    int64_t place = c / 16;
+    for (int64_t i = 0; i < 16; i++) {
+        int64_t r = (i & 1) * 8 + (i >> 1 & 1) * 4 + (i >> 2 & 1) * 2 + (i >> 3);
+        if (r == c % 16)
+            return place;
+        place += channels / 16 + (r < channels % 16);
+    }
+    return -1;
+}
+
 /* One stored element as it lies in memory, widened. */
 static float widened(const void *row, int32_t dtype, int64_t c)
 {
@@ -95,7 +108,7 @@ static void expect_packed(const float *packed, const void *const *key, int64_t b
         for (int64_t slot = 0; slot < TILE; slot++) {
             int inside = begin <= slot && slot < end;
             float expected = inside ? widened(key[slot], dtype, c) : 0.0f;
-            if (!test_same(&expected, packed + c * TILE + slot, POSENC_F32, 1))
+            if (!test_same(&expected, packed + place_of(c, channels) * TILE + slot, POSENC_F32, 1))
                 fail_msg("dtype %d, %d channels, slots %d to %d: channel %d of slot %d", dtype,
                          (int)channels, (int)begin, (int)end, (int)c, (int)slot);
         }
@@ -198,7 +211,7 @@ static float plain_sum(const float *q, const float *packed, int64_t channels)
 {
     float part[16] = {0};
     for (int64_t c = 0; c < channels; c++)
-        part[c % 16] = fmaf(q[c], packed[c * TILE], part[c % 16]);
+        part[c % 16] = fmaf(q[c], packed[place_of(c, channels) * TILE], part[c % 16]);
     for (int half = 8; half > 0; half /= 2)
         for (int r = 0; r < half; r++)
             part[r] += part[r + half];

@@ -12,6 +12,7 @@
  * of the steps of one chain is fixed. Rows, vectors: constants where the block is called.
  */
 #include "../attention_kernels.h"
+#include "attention_chains.h"
 
 #define POSENC_INLINE inline __attribute__((always_inline))
 #define N POSENC_LANES
@@ -38,7 +39,7 @@ struct group {
     int rows;
 };
 
-static POSENC_INLINE struct group next_group(int64_t *next, int64_t rows, const uint8_t *begin,
+static struct group next_group(int64_t *next, int64_t rows, const uint8_t *begin,
                                              const uint8_t *end)
 {
     struct group g = {.rows = 0};
@@ -48,13 +49,10 @@ static POSENC_INLINE struct group next_group(int64_t *next, int64_t rows, const 
     return g;
 }
 
-/* The numbers 0 to 15 with their four bits in reverse. */
-static const uint8_t chain_order[CHAINS] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
-
 /*
- * Sums of `rows` rows with the `vectors` vectors of slots from `packed` on. The chains are taken in
- * the order of their bits read backwards, so that each two which the halving tree adds come one
- * after the other: like the bits of a counter, the i-th finishes as many levels as i ends in ones.
+ * Sums of `rows` rows with the `vectors` vectors of slots from `packed` on, one chain after the
+ * other. Like the bits of a counter, the i-th chain finishes as many levels of the halving tree as
+ * i ends in ones.
  */
 static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q, int64_t channels,
                                     const float *packed, float *const *sums)
@@ -68,11 +66,11 @@ static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q
 #pragma GCC unroll 4
             for (int j = 0; j < vectors; j++)
                 s.at[r][j] = LANES(set1)(0.0f);
-        for (int64_t c = chain_order[i]; c < channels; c += CHAINS) {
+        for (int64_t c = posenc_chain_order[i]; c < channels; c += CHAINS, packed += TILE) {
             FLOATS k[VECTORS];
 #pragma GCC unroll 4
             for (int j = 0; j < vectors; j++)
-                k[j] = LANES(load_f32)(packed + c * TILE + j * N);
+                k[j] = LANES(load_f32)(packed + j * N);
 #pragma GCC unroll 6
             for (int r = 0; r < rows; r++) {
                 FLOATS x = LANES(set1)(q[r][c]);
@@ -98,60 +96,6 @@ static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q
     }
 }
 
-/* `units` times 16 slots. */
-static POSENC_INLINE void sum_units(int rows, int64_t units, const float *const *q,
-                                    int64_t channels, const float *packed, float *const *sums)
-{
-    if (UNITS == 1 || units == UNITS)
-        sum_block(rows, VECTORS, q, channels, packed, sums);
-    else if (units == 3)
-        sum_block(rows, 3 * UNIT, q, channels, packed, sums);
-    else if (units == 2)
-        sum_block(rows, 2 * UNIT, q, channels, packed, sums);
-    else
-        sum_block(rows, UNIT, q, channels, packed, sums);
-}
-
-/* `rows` rows of a group, from its row `first` on, with the slots that one of them sees. */
-static POSENC_INLINE void sum_rows(int rows, const struct posenc_attention_sums *job,
-                                   const struct group *g, int first)
-{
-    const float *q[ROWS];
-    float *sums[ROWS];
-    int64_t begin = TILE, end = 0, units;
-    for (int i = 0; i < rows; i++) {
-        int64_t r = g->row[first + i];
-        q[i] = job->q[r];
-        sums[i] = job->sums + r * TILE;
-        begin = job->begin[r] < begin ? job->begin[r] : begin;
-        end = job->end[r] > end ? job->end[r] : end;
-    }
-    for (int64_t slot = begin / 16 * 16; slot < end; slot += units * 16) {
-        float *to[ROWS];
-        for (int i = 0; i < rows; i++)
-            to[i] = sums[i] + slot;
-        units = (end - slot + 15) / 16;
-        units = units < UNITS ? units : UNITS;
-        sum_units(rows, units, q, job->channels, job->packed + slot, to);
-    }
-}
-
-void KERNEL(sums)(const struct posenc_attention_sums *job)
-{
-    for (int64_t next = 0; next < job->rows;) {
-        struct group g = next_group(&next, job->rows, job->begin, job->end);
-        int i = 0;
-        if (g.rows == ROWS) {
-            sum_rows(ROWS, job, &g, 0);
-            continue;
-        }
-        for (; i + 2 <= g.rows; i += 2)
-            sum_rows(2, job, &g, i);
-        if (i < g.rows)
-            sum_rows(1, job, &g, i);
-    }
-}
-
 /* A row, and what it sees: bit `slot` of seen. */
 struct totals {
     const float *w;
@@ -159,14 +103,6 @@ struct totals {
     float a;
     uint64_t seen;
 };
-
-static POSENC_INLINE struct totals row_totals(const struct posenc_attention_totals *job, int64_t r,
-                                              int64_t padded)
-{
-    uint64_t range = UINT64_MAX >> (TILE - job->end[r]) & UINT64_MAX << job->begin[r];
-    return (struct totals){job->w + r * TILE, job->o + r * padded, job->a[r],
-                           job->hidden ? range & ~job->hidden[r] : range};
-}
 
 /*
  * Totals of `rows` rows in `vectors` vectors of channels. Runs of slots that all rows see take the
@@ -229,20 +165,103 @@ static POSENC_INLINE void total_block(int rows, int vectors, const struct totals
     }
 }
 
-/* The rows [first, first + rows) of a group. */
-static POSENC_INLINE void total_rows(int rows, const struct totals *group, int first,
-                                     const float *wide, int64_t padded)
-{
-    const struct totals *t = &group[first];
-    int64_t c = 0;
-    for (; c + VECTORS * N <= padded; c += VECTORS * N)
-        total_block(rows, VECTORS, t, wide, padded, c);
-    if (UNITS > 1 && c + 2 * UNIT * N <= padded) {
-        total_block(rows, 2 * UNIT, t, wide, padded, c);
-        c += 2 * UNIT * N;
+/*
+ * Each size of block is a function of its own: inlined into one, they would share the registers of
+ * that one, and the widest would spill.
+ */
+typedef void sum_function(const float *const *q, int64_t channels, const float *packed,
+                          float *const *sums);
+typedef void total_function(const struct totals *t, const float *wide, int64_t padded,
+                            int64_t channel);
+
+#define BLOCK(rows, units)                                                                         \
+    static __attribute__((noinline)) void sum_##rows##_##units(                                    \
+        const float *const *q, int64_t channels, const float *packed, float *const *sums)          \
+    {                                                                                              \
+        sum_block(rows, units * UNIT, q, channels, packed, sums);                                  \
+    }                                                                                              \
+    static __attribute__((noinline)) void total_##rows##_##units(                                  \
+        const struct totals *t, const float *wide, int64_t padded, int64_t channel)                \
+    {                                                                                              \
+        total_block(rows, units * UNIT, t, wide, padded, channel);                                 \
     }
-    if (UNITS > 1 && c < padded)
-        total_block(rows, UNIT, t, wide, padded, c);
+
+#if POSENC_LANES == 16
+#define BLOCKS(rows) BLOCK(rows, 1) BLOCK(rows, 2) BLOCK(rows, 3) BLOCK(rows, 4)
+#define BY_UNITS(name) {name##_1, name##_2, name##_3, name##_4}
+#else
+#define BLOCKS(rows) BLOCK(rows, 1)
+#define BY_UNITS(name) {name##_1}
+#endif
+
+BLOCKS(6)
+BLOCKS(2)
+BLOCKS(1)
+
+/* [size], [units - 1] */
+enum { SIZES = 3 };
+static const int size_rows[SIZES] = {ROWS, 2, 1};
+static sum_function *const sum_blocks[SIZES][UNITS] = {BY_UNITS(sum_6), BY_UNITS(sum_2),
+                                                       BY_UNITS(sum_1)};
+static total_function *const total_blocks[SIZES][UNITS] = {BY_UNITS(total_6), BY_UNITS(total_2),
+                                                           BY_UNITS(total_1)};
+
+/* The size of the next block where `left` rows of a group of `rows` are left. */
+static int next_size(int rows, int left)
+{
+    return rows == ROWS ? 0 : left > 1 ? 1 : 2;
+}
+
+/* The rows [first, first + rows) of a group, with the slots that one of them sees. */
+static void sum_rows(int size, const struct posenc_attention_sums *job, const struct group *g,
+                     int first)
+{
+    const float *q[ROWS];
+    float *sums[ROWS];
+    int64_t begin = TILE, end = 0, units;
+    for (int i = 0; i < size_rows[size]; i++) {
+        int64_t r = g->row[first + i];
+        q[i] = job->q[r];
+        begin = job->begin[r] < begin ? job->begin[r] : begin;
+        end = job->end[r] > end ? job->end[r] : end;
+    }
+    for (int64_t slot = begin / 16 * 16; slot < end; slot += units * 16) {
+        for (int i = 0; i < size_rows[size]; i++)
+            sums[i] = job->sums + g->row[first + i] * TILE + slot;
+        units = (end - slot + 15) / 16;
+        units = units < UNITS ? units : UNITS;
+        sum_blocks[size][units - 1](q, job->channels, job->packed + slot, sums);
+    }
+}
+
+void KERNEL(sums)(const struct posenc_attention_sums *job)
+{
+    for (int64_t next = 0; next < job->rows;) {
+        struct group g = next_group(&next, job->rows, job->begin, job->end);
+        for (int i = 0, size; i < g.rows; i += size_rows[size]) {
+            size = next_size(g.rows, g.rows - i);
+            sum_rows(size, job, &g, i);
+        }
+    }
+}
+
+static struct totals row_totals(const struct posenc_attention_totals *job, int64_t r,
+                                              int64_t padded)
+{
+    uint64_t range = UINT64_MAX >> (TILE - job->end[r]) & UINT64_MAX << job->begin[r];
+    return (struct totals){job->w + r * TILE, job->o + r * padded, job->a[r],
+                           job->hidden ? range & ~job->hidden[r] : range};
+}
+
+/* Five times 16 channels are three and two: one by itself has too few chains to keep the pipeline
+ * busy. */
+static void total_rows(int size, const struct totals *t, const float *wide, int64_t padded)
+{
+    for (int64_t c = 0, units; c < padded; c += units * 16) {
+        int64_t left = (padded - c) / 16;
+        units = left < UNITS ? left : left == UNITS + 1 && UNITS > 2 ? UNITS - 1 : UNITS;
+        total_blocks[size][units - 1](t, wide, padded, c);
+    }
 }
 
 void KERNEL(totals)(const struct posenc_attention_totals *job)
@@ -252,26 +271,22 @@ void KERNEL(totals)(const struct posenc_attention_totals *job)
         struct group g = next_group(&next, job->rows, job->begin, job->end);
         struct totals t[ROWS];
         uint64_t all = UINT64_MAX, any = 0;
-        int i = 0;
-        for (; i < g.rows; i++) {
+        for (int i = 0; i < g.rows; i++) {
             t[i] = row_totals(job, g.row[i], padded);
             all &= t[i].seen;
             any |= t[i].seen;
         }
-        i = 0;
-        if (__builtin_popcountll(any & ~all) <= DIFFERENT) {
-            if (g.rows == ROWS) {
-                total_rows(ROWS, t, 0, job->wide, padded);
-                continue;
-            }
-            for (; i + 2 <= g.rows; i += 2)
-                total_rows(2, t, i, job->wide, padded);
+        int alone = __builtin_popcountll(any & ~all) > DIFFERENT;
+        for (int i = 0, size; i < g.rows; i += size_rows[size]) {
+            size = alone ? 2 : next_size(g.rows, g.rows - i);
+            total_rows(size, &t[i], job->wide, padded);
         }
-        for (; i < g.rows; i++)
-            total_rows(1, t, i, job->wide, padded);
     }
 }
 
+#undef BLOCK
+#undef BLOCKS
+#undef BY_UNITS
 #undef N
 #undef POSENC_PASTE_
 #undef POSENC_PASTE

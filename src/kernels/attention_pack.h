@@ -8,12 +8,13 @@
  * It defines the tables KERNEL(pack) and KERNEL(widen), which attention_kernels.h describes.
  */
 #include "../attention_kernels.h"
+#include "attention_chains.h"
 
 #define POSENC_INLINE inline __attribute__((always_inline))
 #define N POSENC_LANES
 #include "element.h"
 
-enum { TILE = POSENC_ATTENTION_TILE, PADDING = 16 };
+enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS, PADDING = 16 };
 
 /* As many rows as lanes. */
 struct square {
@@ -49,10 +50,10 @@ static POSENC_INLINE struct square transpose(struct square a)
     return a;
 }
 
-/* The slots [slot, slot + N) of the channels [c, c + N). */
+/* The slots [slot, slot + N) of the channels [c, c + N), which belong to as many chains. */
 static POSENC_INLINE void pack_square(const void *const *key, int64_t begin, int64_t end,
-                                      int64_t slot, int64_t c, int64_t channels, float *packed,
-                                      int dtype)
+                                      int64_t slot, int64_t c, int64_t channels,
+                                      float *const *chain, int dtype)
 {
     struct square a;
     if (begin <= slot && slot + N <= end && channels - c >= N) {
@@ -67,19 +68,24 @@ static POSENC_INLINE void pack_square(const void *const *key, int64_t begin, int
                            : LANES(set1)(0.0f);
     }
     a = transpose(a);
-    float *to = packed + c * TILE + slot;
+    int64_t at = c / CHAINS * TILE + slot;
 #pragma GCC unroll 16
     for (int i = 0; i < N; i++)
         if (i < channels - c)
-            LANES(store_f32)(to + i * TILE, a.row[i]);
+            LANES(store_f32)(chain[c % CHAINS + i] + at, a.row[i]);
 }
 
 static POSENC_INLINE void pack(const void *const *key, int64_t begin, int64_t end,
                                int64_t channels, float *packed, int dtype)
 {
+    float *chain[CHAINS];
+    for (int i = 0; i < CHAINS; i++) {
+        chain[posenc_chain_order[i]] = packed;
+        packed += posenc_chain_length(posenc_chain_order[i], channels) * TILE;
+    }
     for (int64_t c = 0; c < channels; c += N)
         for (int64_t slot = 0; slot < TILE; slot += N)
-            pack_square(key, begin, end, slot, c, channels, packed, dtype);
+            pack_square(key, begin, end, slot, c, channels, chain, dtype);
 }
 
 static POSENC_INLINE void widen(const void *const *value, int64_t begin, int64_t end,
