@@ -221,15 +221,6 @@ struct chunk {
     double base_cos[CHUNK], base_sin[CHUNK];
 };
 
-/* Halves of F32 need no scratch: a row is made where it belongs. */
-static int belongs_there(const struct chunk *c)
-{
-    const struct work *w = c->work;
-    return !w->x && w->out->dtype == POSENC_F32 && c->axis->sines == c->axis->cosines &&
-           w->sinusoid->params.arrangement == POSENC_SINUSOID_HALVES &&
-           is_alone(w, c->stretch);
-}
-
 /* Where a part of the row of a token belongs. */
 static char *element_of(const struct chunk *c, int part, size_t t)
 {
@@ -277,14 +268,9 @@ static void fill_chunk(struct chunk *c)
         const size_t from = run->first + t;
         tokens = run->count - t < group ? run->count - t : group;
         for (size_t i = 0; i < tokens; i++)
-            if (belongs_there(c))
-                make_row(c, from + i, 1, (void *)element_of(c, 1, from + i),
-                         (void *)element_of(c, 0, from + i));
-            else
-                make_row(c, from + i, tokens, scratch + (2 * i + 1) * c->count,
-                         scratch + 2 * i * c->count);
-        if (!belongs_there(c))
-            put_batch(c->work, c->axis, c->stretch, from, tokens, &rows);
+            make_row(c, from + i, tokens, scratch + (2 * i + 1) * c->count,
+                     scratch + 2 * i * c->count);
+        put_batch(c->work, c->axis, c->stretch, from, tokens, &rows);
     }
 }
 
