@@ -99,6 +99,21 @@ static const float *floats_of(const struct work *w, int64_t row, int64_t first, 
     return scratch;
 }
 
+/* Bytes from a token to what is asked for meanwhile: further on in its stretch, or where the next
+ * stretch begins, in the next batch row, which no CPU foresees. */
+static ptrdiff_t ahead_of(const struct work *w, int64_t b, int64_t t)
+{
+    const int64_t *shape = w->out->shape;
+    const int last = (t + 1) % STRETCH == 0 || t + 1 == shape[1];
+    const int64_t batch = b + 1 < shape[0] ? b + 1 : 0;
+    const int64_t token = batch ? t - t % STRETCH : t + 1;
+    if (!w->ahead)
+        return 0;
+    if (!last || token == shape[1])
+        return AHEAD;
+    return posenc_element(w->out, batch, token, 0, 0) - posenc_element(w->out, b, t, 0, 0);
+}
+
 static void add_row(const struct work *w, int64_t b, int64_t t)
 {
     float scratch[CHUNK];
@@ -107,7 +122,7 @@ static void add_row(const struct work *w, int64_t b, int64_t t)
     struct posenc_add_job job = {
         .tokens = 1,
         .scale = (float)w->scale,
-        .ahead = w->ahead ? AHEAD : 0,
+        .ahead = ahead_of(w, b, t),
     };
     for (int64_t first = 0; first < channels; first += CHUNK) {
         job.count = (size_t)(channels - first < CHUNK ? channels - first : CHUNK);
