@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention with options at its edges: hidden NaN, rows without keys, spans, sizes of logits. */
+/* Attention with options at its edges: hidden NaN, rows without keys, sizes of logits. */
 #include "attention_options.h"
 
 #include <math.h>
@@ -243,71 +243,35 @@ static void rows_without_visible_keys_are_zero(void **state)
     }
 }
 
-/* The first and the end of the spans that the sequences of a call need. */
-static void spans_of(const struct attention_call *c, int64_t *first, int64_t *end)
+/* A bucket of -inf in the table of T5 hides its keys as a bias of -inf does: NaN in them stays. */
+static void terms_of_minus_infinity_hide(void **state)
 {
-    *first = INT64_MAX;
-    *end = 0;
-    for (int64_t s = 0; s < truth_sequences(c); s++) {
-        struct row_truth r;
-        if (!truth_queries(c, s))
-            continue;
-        row_truth_init(&r, c, s, 0, 0);
-        int64_t last = (r.first_key + r.keys + POSENC_ATTENTION_SPAN - 1) / POSENC_ATTENTION_SPAN;
-        int64_t begin = r.first_key / POSENC_ATTENTION_SPAN;
-        *first = begin < *first ? begin : *first;
-        *end = last > *end ? last : *end;
-        row_truth_free(&r);
-    }
-    *end = *end > *first ? *end : *first + 1;
-}
-
-/* The call by its spans, `step` of them at a time, from the last to the first, then joined. */
-static void run_by_spans(struct options *o, int64_t step)
-{
-    const struct attention_call *c = &o->call;
-    posenc_attention_params sums = c->params;
+    float q[2] = {1, 1}, k[6] = {1, 2, 1, 2, NAN, NAN}, v[6] = {1, 2, 3, 4, NAN, NAN}, out[2];
+    float table[12] = {0}, weights[3];
+    int64_t row = 0;
+    posenc_tensor tq, tk, tv, to, tt, tw;
+    posenc_attention_params params;
+    posenc_t5_params t5;
     posenc_error error = {0, ""};
-    posenc_tensor state, out = c->out;
-    int64_t first, end, one = c->v.shape[3] + 17;
-    spans_of(c, &first, &end);
-    options_tensor(o, &state, POSENC_F32, out.shape[0], out.shape[1], out.shape[2],
-                   (end - first) * one);
-    sums.lse = sums.output_rows = NULL;
-    for (int64_t s = first + (end - 1 - first) / step * step; s >= first; s -= step) {
-        posenc_tensor part = state;
-        part.data = (float *)state.data + (s - first) * one;
-        part.shape[3] = (end - s < step ? end - s : step) * one;
-        test_ok(posenc_attention_spans(&sums, &c->q, &c->k, &c->v, s, &part, &error), &error);
-    }
-    memset(out.data, FILL_BYTE, (size_t)tensor_count(&out) * test_size(out.dtype));
-    memset(o->lse.data, FILL_BYTE, tensor_bytes(&o->lse));
-    test_ok(posenc_attention_join(&c->params, &state, &out, &error), &error);
-}
-
-static void spans_joined_have_the_bits_of_the_whole(void **state)
-{
-    uint64_t seed = 55;
-    char text[200];
     (void)state;
-    for (int i = 0; i < (test_quick() ? 20 : 120); i++) {
-        struct options o;
-        unsigned with = options_choose(&seed) & ~(unsigned)WITH_WEIGHTS;
-        if (i % 3 == 0)
-            with |= WITH_LONG;
-        options_init(&o, with, seed);
-        size_t bytes = options_result_bytes(&o);
-        char *expected = malloc(2 * bytes), *result = expected + bytes;
-        assert_non_null(expected);
-        options_run(&o, POSENC_ISA_DEFAULT);
-        options_results(&o, expected);
-        run_by_spans(&o, 1 + i % 2);
-        options_results(&o, result);
-        if (memcmp(expected, result, bytes) != 0)
-            fail_msg("call %d, %s: other bits by spans", i, options_text(with, text, 200));
-        free(expected);
-        options_free(&o);
-    }
+    posenc_attention_params_init(&params);
+    posenc_t5_params_init(&t5);
+    t5.num_buckets = 12; /* exact range 3: key - query = 2 has bucket 6 + 2 */
+    params.t5 = &t5;
+    params.t5_table = &tt;
+    params.weights = &tw;
+    params.weight_rows = &row;
+    params.align = POSENC_ALIGN_TOP_LEFT;
+    posenc_tensor_contiguous(&tq, q, POSENC_F32, 1, 1, 1, 2);
+    posenc_tensor_contiguous(&tk, k, POSENC_F32, 1, 3, 1, 2);
+    posenc_tensor_contiguous(&tv, v, POSENC_F32, 1, 3, 1, 2);
+    posenc_tensor_contiguous(&to, out, POSENC_F32, 1, 1, 1, 2);
+    posenc_tensor_contiguous(&tt, table, POSENC_F32, 1, 12, 1, 1);
+    posenc_tensor_contiguous(&tw, weights, POSENC_F32, 1, 1, 1, 3);
+    table[8] = -INFINITY;
+    test_ok(posenc_attention(&params, &tq, &tk, &tv, &to, &error), &error);
+    assert_true(weights[0] == 0.5f && weights[1] == 0.5f && weights[2] == 0);
+    assert_true(out[0] == 2 && out[1] == 3);
 }
 
 int main(void)
@@ -319,7 +283,7 @@ int main(void)
         cmocka_unit_test(hidden_keys_and_values_never_count),
         cmocka_unit_test(visible_nan_reaches_its_rows_alone),
         cmocka_unit_test(rows_without_visible_keys_are_zero),
-        cmocka_unit_test(spans_joined_have_the_bits_of_the_whole),
+        cmocka_unit_test(terms_of_minus_infinity_hide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,26 @@ static void each_option_is_within_its_bound(void **state)
     }
 }
 
+/* Terms by place, with keys that begin anywhere: lse also tells what shifts a whole row. */
+static void terms_by_place_are_within_their_bound(void **state)
+{
+    static const unsigned terms[] = {WITH_ALIBI, WITH_ALIBI, WITH_T5, WITH_DEBERTA};
+    char text[200];
+    (void)state;
+    for (int i = 0; i < (test_quick() ? 80 : 160); i++) {
+        struct options o;
+        unsigned with = terms[i % 4] | WITH_PLACES | WITH_LSE | (i % 3 ? WITH_COUNTS : 0) |
+                        (i % 5 ? 0 : WITH_PACKED);
+        options_init(&o, with, (uint64_t)(5000 + i));
+        options_run(&o, POSENC_ISA_DEFAULT);
+        long double ratio = truth_worst(&o.call);
+        options_free(&o);
+        if (!(ratio <= 1))
+            fail_msg("call %d, %s: error is %.3Lf of its bound", i,
+                     options_text(with, text, sizeof(text)), ratio);
+    }
+}
+
 static void any_options_are_within_their_bound(void **state)
 {
     const int calls = test_quick() ? 40 : 400;
@@ -88,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_option_is_within_its_bound),
+        cmocka_unit_test(terms_by_place_are_within_their_bound),
         cmocka_unit_test(any_options_are_within_their_bound),
         cmocka_unit_test(any_options_have_the_bits_of_the_oracle),
     };
