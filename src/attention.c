@@ -13,13 +13,10 @@ void posenc_attention_params_init(posenc_attention_params *params)
     };
 }
 
-int posenc_attention_is_plain(const struct posenc_attention_job *job);
-void posenc_attention_plain_job(const struct posenc_attention_job *job);
-
 static void attend(const struct posenc_attention_job *job)
 {
-    if (posenc_attention_is_plain(job))
-        posenc_attention_plain_job(job);
+    if (job->kernels->attention_tiles)
+        posenc_attention_tiles_job(job);
     else
         posenc_attention_scalar_job(job);
 }

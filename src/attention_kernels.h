@@ -30,7 +30,7 @@ typedef void posenc_attention_pack(const void *const *key, int64_t begin, int64_
 typedef void posenc_attention_widen(const void *const *value, int64_t begin, int64_t end,
                                     int64_t values, float *wide);
 
-struct posenc_attention_sums {
+struct posenc_attention_products {
     int64_t rows, channels;
     const float *const *q;
     const float *packed;
@@ -46,14 +46,80 @@ struct posenc_attention_totals {
     float *o;
 };
 
-typedef void posenc_attention_block_sums(const struct posenc_attention_sums *job);
+typedef void posenc_attention_block_sums(const struct posenc_attention_products *job);
 typedef void posenc_attention_block_totals(const struct posenc_attention_totals *job);
+
+/*
+ * The direct kernels serve few rows, from the stored rows as they lie. `next` has 64 addresses that
+ * are fetched into the caches meanwhile, or is NULL.
+ *
+ *   sums    sums[r][slot] = the 16-chain sum of q[r] with the key, for the slots [begin, end)
+ *   totals  o[r] = fma(o[r], a[r], chain over the slots [begin, end) in order), as block_totals
+ */
+struct posenc_attention_direct_sums {
+    int64_t rows, channels;
+    const float *const *q;
+    const void *const *key, *const *next;
+    int64_t begin, end; /* begin < end */
+    float *sums;        /* [rows][64] */
+};
+
+struct posenc_attention_direct_totals {
+    int64_t rows, values;
+    const float *w, *a; /* [rows][64], [rows] */
+    const void *const *value, *const *next;
+    int64_t begin, end;
+    float *o; /* [rows][padded] */
+};
+
+typedef void posenc_attention_direct_sums_kernel(const struct posenc_attention_direct_sums *job);
+typedef void
+posenc_attention_direct_totals_kernel(const struct posenc_attention_direct_totals *job);
+
+/*
+ * The row kernels, 1 for all dtypes. How sums become scores: x = sum, s = x scale, or with a cap
+ * tanh(x scale) cap; with a bias that is added in the same fma.
+ *
+ *   weights   turns the sums of a tile into weights, updates m, l and a, and gives the slots whose
+ *             bias is -inf; a row that sees nothing of the tile gets begin = end = 0. Weights of
+ *             slots that a row does not see are +0. Returns 1 if any slot of a row is hidden.
+ *   shares    one row, with m and l final: weights become E((s - m) log2e) / l
+ *   fold      the sums of a span into those of a row: m, l, o into total; l and o become 0, m
+ *             -FLT_MAX
+ *   quotient  out[c] = o[c] / l, every NaN the canonical one; out has padded floats, may be o
+ */
+struct posenc_attention_weights {
+    int64_t rows;
+    float cap; /* 0: none */
+    float *w;  /* [rows][64] */
+    const float *scale;       /* [rows] */
+    const float *const *bias; /* [rows], 64 floats each; NULL: none */
+    uint8_t *begin, *end;     /* [rows], slots */
+    uint64_t *hidden;         /* [rows] */
+    float *m, *l, *a;         /* [rows], [rows][16], [rows] */
+};
+
+struct posenc_attention_state {
+    float *m, *l, *o;
+};
+
+typedef int posenc_attention_weigh(const struct posenc_attention_weights *job);
+typedef void posenc_attention_share(const struct posenc_attention_weights *row, float m, float l);
+typedef void posenc_attention_fold_kernel(const struct posenc_attention_state *total,
+                                   const struct posenc_attention_state *span, int64_t values);
+typedef void posenc_attention_divide(const float *o, float l, int64_t values, float *out);
 
 struct posenc_attention_kernels {
     posenc_attention_pack *const *pack;   /* [from dtype] */
     posenc_attention_widen *const *widen; /* [from dtype] */
     posenc_attention_block_sums *block_sums;
     posenc_attention_block_totals *block_totals;
+    posenc_attention_direct_sums_kernel *const *direct_sums;     /* [key dtype] */
+    posenc_attention_direct_totals_kernel *const *direct_totals; /* [value dtype] */
+    posenc_attention_weigh *weights;
+    posenc_attention_share *shares;
+    posenc_attention_fold_kernel *fold;
+    posenc_attention_divide *quotient;
 };
 
 /* What the files of an ISA give to it, and the body of attention_table.c. */
@@ -61,7 +127,15 @@ struct posenc_attention_kernels {
     extern posenc_attention_pack *const posenc_attention_pack_##isa[3];                        \
     extern posenc_attention_widen *const posenc_attention_widen_##isa[3];                      \
     posenc_attention_block_sums posenc_attention_sums_##isa;                                   \
-    posenc_attention_block_totals posenc_attention_totals_##isa
+    posenc_attention_block_totals posenc_attention_totals_##isa;                               \
+    extern posenc_attention_direct_sums_kernel                                                 \
+        *const posenc_attention_direct_sums_##isa[3];                                          \
+    extern posenc_attention_direct_totals_kernel                                               \
+        *const posenc_attention_direct_totals_##isa[3];                                        \
+    posenc_attention_weigh posenc_attention_weights_##isa;                                     \
+    posenc_attention_share posenc_attention_shares_##isa;                                      \
+    posenc_attention_fold_kernel posenc_attention_fold_##isa;                                  \
+    posenc_attention_divide posenc_attention_quotient_##isa
 
 POSENC_ATTENTION_KERNELS_OF(avx2);
 POSENC_ATTENTION_KERNELS_OF(avx512);
@@ -73,6 +147,12 @@ POSENC_ATTENTION_KERNELS_OF(neon);
         .widen = posenc_attention_widen_##isa,                                                 \
         .block_sums = posenc_attention_sums_##isa,                                             \
         .block_totals = posenc_attention_totals_##isa,                                         \
+        .direct_sums = posenc_attention_direct_sums_##isa,                                     \
+        .direct_totals = posenc_attention_direct_totals_##isa,                                 \
+        .weights = posenc_attention_weights_##isa,                                             \
+        .shares = posenc_attention_shares_##isa,                                               \
+        .fold = posenc_attention_fold_##isa,                                                   \
+        .quotient = posenc_attention_quotient_##isa,                                           \
     }
 
 #endif

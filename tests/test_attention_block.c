@@ -242,8 +242,8 @@ static void check_sums(enum pattern pattern, int64_t rows, int64_t channels, int
         q[r] = row;
     }
     for (size_t i = 0; i < count; i++) {
-        kernels[i]->block_sums(&(struct posenc_attention_sums){rows, channels, q, packed, x.begin,
-                                                               x.end, sums});
+        kernels[i]->block_sums(&(struct posenc_attention_products){rows, channels, q, packed,
+                                                                   x.begin, x.end, sums});
         for (int64_t r = 0; r < rows; r++)
             for (int64_t slot = x.begin[r]; slot < x.end[r]; slot++)
                 if (!test_same(&expected[r][slot], &sums[r * TILE + slot], POSENC_F32, 1))

@@ -213,7 +213,7 @@ static int next_size(int rows, int left)
 }
 
 /* The rows [first, first + rows) of a group, with the slots that one of them sees. */
-static void sum_rows(int size, const struct posenc_attention_sums *job, const struct group *g,
+static void sum_rows(int size, const struct posenc_attention_products *job, const struct group *g,
                      int first)
 {
     const float *q[ROWS];
@@ -234,7 +234,7 @@ static void sum_rows(int size, const struct posenc_attention_sums *job, const st
     }
 }
 
-void KERNEL(sums)(const struct posenc_attention_sums *job)
+void KERNEL(sums)(const struct posenc_attention_products *job)
 {
     for (int64_t next = 0; next < job->rows;) {
         struct group g = next_group(&next, job->rows, job->begin, job->end);

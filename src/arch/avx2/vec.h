@@ -286,4 +286,24 @@ static inline f32x4 sum_each_8(f32x8 a, f32x8 b, f32x8 c, f32x8 d)
     return _mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1), 0x88);
 }
 
+/* x < limit ? y : z in each lane: z where x is NaN. */
+static inline f32x8 select_below_8(f32x8 x, f32x8 limit, f32x8 y, f32x8 z)
+{
+    return _mm256_blendv_ps(z, y, _mm256_cmp_ps(x, limit, _CMP_LT_OQ));
+}
+
+/* Bit i: lane i of x is below that of limit. */
+static inline uint32_t bits_below_8(f32x8 x, f32x8 limit)
+{
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_LT_OQ));
+}
+
+static inline f32x8 magnitude_8(f32x8 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+
+/* The sign of x set in y, which is not negative. */
+static inline f32x8 with_sign_8(f32x8 y, f32x8 x)
+{
+    return _mm256_or_ps(y, _mm256_and_ps(x, _mm256_set1_ps(-0.0f)));
+}
+
 #endif

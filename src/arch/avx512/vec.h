@@ -193,4 +193,24 @@ static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
     return _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one));
 }
 
+/* x < limit ? y : z in each lane: z where x is NaN. */
+static inline f32x16 select_below_16(f32x16 x, f32x16 limit, f32x16 y, f32x16 z)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, limit, _CMP_LT_OQ), z, y);
+}
+
+/* Bit i: lane i of x is below that of limit. */
+static inline uint32_t bits_below_16(f32x16 x, f32x16 limit)
+{
+    return _mm512_cmp_ps_mask(x, limit, _CMP_LT_OQ);
+}
+
+static inline f32x16 magnitude_16(f32x16 v) { return _mm512_abs_ps(v); }
+
+/* The sign of x set in y, which is not negative. */
+static inline f32x16 with_sign_16(f32x16 y, f32x16 x)
+{
+    return _mm512_or_ps(y, _mm512_and_ps(x, _mm512_set1_ps(-0.0f)));
+}
+
 #endif

@@ -172,4 +172,25 @@ static inline f32x4 sum_each_4(f32x4 a, f32x4 b, f32x4 c, f32x4 d)
     return vpaddq_f32(ab, cd);
 }
 
+/* x < limit ? y : z in each lane: z where x is NaN. */
+static inline f32x4 select_below_4(f32x4 x, f32x4 limit, f32x4 y, f32x4 z)
+{
+    return vbslq_f32(vcltq_f32(x, limit), y, z);
+}
+
+/* Bit i: lane i of x is below that of limit. */
+static inline uint32_t bits_below_4(f32x4 x, f32x4 limit)
+{
+    const uint32x4_t bit = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(vcltq_f32(x, limit), bit));
+}
+
+static inline f32x4 magnitude_4(f32x4 v) { return vabsq_f32(v); }
+
+/* The sign of x set in y, which is not negative. */
+static inline f32x4 with_sign_4(f32x4 y, f32x4 x)
+{
+    return vbslq_f32(vdupq_n_u32(0x80000000), x, y);
+}
+
 #endif

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens to single rows of attention, for this ISA. */
+#include "vec.h"
+
+#define KERNEL(name) posenc_attention_##name##_avx2
+#include "../../kernels/attention_rows.h"

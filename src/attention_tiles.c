@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention tile by tile: how a call is cut into walks of rows, and where their memory lies. */
+#include "attention_walk.h"
+
+enum {
+    TILE = POSENC_ATTENTION_TILE,
+    CHAINS = POSENC_ATTENTION_CHAINS,
+    SPAN = POSENC_ATTENTION_SPAN,
+    STACK = 50 << 10,   /* bytes: all else of a call fits the rest of 64 KiB */
+    BLOCK_ROWS = 192,   /* more gain nothing */
+    LEAST_ROWS = 8,     /* for which packing a tile pays */
+    DIRECT_ROWS = 16,   /* rows of a head that read a tile directly */
+    FEW_ROWS = 12,      /* fewer take the direct kernels */
+};
+
+/* The sums of a span that row `at` of the states has finished; they start afresh. */
+static void end_span(const struct posenc_attention_walk *walk, int64_t at)
+{
+    const struct posenc_attention_room *room = &walk->room;
+    const struct posenc_attention_state total = {
+        room->total_m + at, room->total_l + at * CHAINS, room->total_o + at * walk->padded};
+    const struct posenc_attention_state span = {room->m + at, room->l + at * CHAINS,
+                                                room->o + at * walk->padded};
+    walk->kernels->fold(&total, &span, walk->padded);
+    room->any[at] = 1;
+}
+
+static float *state_of(const struct posenc_attention_walk *walk, int64_t key_head, int64_t r,
+                       int64_t span)
+{
+    const struct posenc_attention_job *job = walk->job;
+    int64_t token = walk->s.first_query + walk->token + r / walk->members;
+    int64_t h = posenc_attention_query_head(job, key_head, walk->member + r % walk->members);
+    int64_t at = (span - job->first_span) * (job->values + CHAINS + 1);
+    return (float *)(void *)posenc_element(job->state, walk->s.batch, token, h, at);
+}
+
+static void put_state(const struct posenc_attention_walk *walk, float *state, int64_t at)
+{
+    const struct posenc_attention_room *room = &walk->room;
+    size_t bytes = (size_t)walk->job->values * sizeof(float);
+    float *l = room->l + at * CHAINS, *o = room->o + at * walk->padded;
+    state[0] = room->m[at];
+    memcpy(state + 1, l, CHAINS * sizeof(float));
+    memcpy(state + 1 + CHAINS, o, bytes);
+    room->m[at] = -FLT_MAX;
+    memset(l, 0, CHAINS * sizeof(float));
+    memset(o, 0, bytes);
+}
+
+static void end_spans(const struct posenc_attention_walk *walk, int64_t span)
+{
+    for (int64_t at = 0; at < walk->heads * walk->rows; at++) {
+        if (!walk->room.fresh[at])
+            continue;
+        if (walk->job->state)
+            put_state(walk,
+                      state_of(walk, walk->head + at / walk->rows, at % walk->rows, span), at);
+        else
+            end_span(walk, at);
+        walk->room.fresh[at] = 0;
+    }
+}
+
+/* Every span of every row as one that saw nothing. */
+static void clear_states(const struct posenc_attention_walk *walk)
+{
+    const struct posenc_attention_job *job = walk->job;
+    const int64_t width = job->values + CHAINS + 1;
+    for (int64_t at = 0; at < walk->heads * walk->rows; at++) {
+        float *state =
+            state_of(walk, walk->head + at / walk->rows, at % walk->rows, job->first_span);
+        memset(state, 0, (size_t)(job->spans * width) * sizeof(float));
+        for (int64_t n = 0; n < job->spans; n++)
+            state[n * width] = posenc_float(0xff800000u);
+    }
+}
+
+static void begin_row(struct posenc_attention_walk *walk, int64_t key_head, int64_t r)
+{
+    const struct posenc_attention_job *job = walk->job;
+    const struct posenc_attention_room *room = &walk->room;
+    int64_t at = (key_head - walk->head) * walk->rows + r, token = r / walk->members;
+    int64_t member = r % walk->members;
+    int64_t h = posenc_attention_query_head(job, key_head, walk->member + member);
+    token += walk->s.first_query + walk->token;
+    room->m[at] = room->total_m[at] = -FLT_MAX;
+    room->scale[at] = job->params.softcap > 0
+                          ? posenc_attention_capped_scale(job, walk->s.batch, token, h)
+                          : posenc_attention_scale(job, walk->s.batch, token, h);
+    if (walk->needs.lines && job->params.alibi && r < walk->members) {
+        posenc_attention_bias_head(&walk->bias, h);
+        room->slope[(key_head - walk->head) * walk->members + member] = walk->bias.slope;
+    }
+}
+
+static void begin_rows(struct posenc_attention_walk *walk)
+{
+    const struct posenc_attention_room *room = &walk->room;
+    size_t all = (size_t)(walk->heads * walk->rows), padded = (size_t)walk->padded;
+    memset(room->fresh, 0, all);
+    memset(room->any, 0, all);
+    memset(room->l, 0, all * CHAINS * sizeof(float));
+    memset(room->total_l, 0, all * CHAINS * sizeof(float));
+    memset(room->o, 0, all * padded * sizeof(float));
+    memset(room->total_o, 0, all * padded * sizeof(float));
+    for (int64_t n = 0; n < walk->heads; n++)
+        for (int64_t r = 0; r < walk->rows; r++)
+            begin_row(walk, walk->head + n, r);
+    walk->widened = -1;
+}
+
+static void finish_row(const struct posenc_attention_walk *walk, int64_t key_head, int64_t r)
+{
+    const struct posenc_attention_job *job = walk->job;
+    const struct posenc_attention_room *room = &walk->room;
+    int64_t at = (key_head - walk->head) * walk->rows + r;
+    int64_t token = walk->s.first_query + walk->token + r / walk->members;
+    int64_t h = posenc_attention_query_head(job, key_head, walk->member + r % walk->members);
+    struct posenc_attention_sums total = {
+        .m = room->total_m[at], .o = room->total_o + at * walk->padded, .any = room->any[at]};
+    memcpy(total.l, room->total_l + at * CHAINS, sizeof(total.l));
+    float l = posenc_attention_finish(job, walk->s.batch, token, h, &total,
+                                      room->o + at * walk->padded);
+    if (job->params.weights)
+        posenc_attention_put_shares(walk, key_head, r, total.m, l);
+}
+
+/* The tile after one: of the next key head, or the next of the first; 0 if there is none. */
+static int next_tile(const struct posenc_attention_walk *walk, int64_t first, int64_t key_head,
+                     struct posenc_attention_range range, struct posenc_attention_tile *tile)
+{
+    if (++key_head == walk->head + walk->heads) {
+        key_head = walk->head;
+        first += TILE;
+    }
+    if (first >= range.end)
+        return 0;
+    posenc_attention_place(walk, key_head, first, range, tile);
+    return 1;
+}
+
+static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
+{
+    struct posenc_attention_tile tiles[2];
+    int at = 0;
+    int64_t first = range.begin - range.begin % TILE;
+    posenc_attention_place(walk, walk->head, first, range, &tiles[0]);
+    for (int more = 1; more; at = !at) {
+        const struct posenc_attention_tile *tile = &tiles[at];
+        more = next_tile(walk, tile->first, tile->head, range, &tiles[!at]);
+        posenc_attention_step(walk, tile, more ? &tiles[!at] : NULL);
+        int64_t end = tile->first + TILE;
+        if (tile->head == walk->head + walk->heads - 1 && (end % SPAN == 0 || !more))
+            end_spans(walk, tile->first / SPAN);
+    }
+}
+
+/* All rows of [token, token + tokens) x [member, member + members) of the key heads of a walk. */
+static void walk_rows(struct posenc_attention_walk *walk)
+{
+    struct posenc_attention_range range = posenc_attention_wanted_keys(walk, walk->token);
+    range.end = posenc_attention_wanted_keys(walk, walk->token + walk->tokens - 1).end;
+    walk->rows = walk->tokens * walk->members;
+    begin_rows(walk);
+    if (walk->job->state)
+        clear_states(walk);
+    if (range.begin < range.end)
+        go_through(walk, range);
+    for (int64_t n = 0; !walk->job->state && n < walk->heads; n++)
+        for (int64_t r = 0; r < walk->rows; r++)
+            finish_row(walk, walk->head + n, r);
+}
+
+/* How many rows of one key head have room. */
+static int64_t fit_rows(const struct posenc_attention_needs *needs, int64_t turned_keys,
+                        int64_t most, size_t memory)
+{
+    struct posenc_attention_room none;
+    size_t fixed = posenc_attention_room(&none, needs, 1, 0, turned_keys, NULL);
+    size_t each = (posenc_attention_room(&none, needs, 1, TILE, turned_keys, NULL) - fixed) / TILE;
+    int64_t rows = fixed < memory ? (int64_t)((memory - fixed) / each) : 0;
+    rows = rows < most ? rows : most;
+    while (rows > 0 && posenc_attention_room(&none, needs, 1, rows, turned_keys, NULL) > memory)
+        rows--;
+    return rows;
+}
+
+/* How the rows of a sequence are cut. */
+struct cut {
+    int64_t rows, heads, turned_keys;
+};
+
+static struct cut cut_rows(struct posenc_attention_needs *needs, int64_t all, size_t memory)
+{
+    struct cut cut = {0, 1, needs->turned ? TILE : 0};
+    needs->block = all >= FEW_ROWS;
+    if (needs->block) {
+        int64_t most = all < BLOCK_ROWS ? all : BLOCK_ROWS;
+        cut.rows = fit_rows(needs, cut.turned_keys, most, memory);
+        if (cut.rows >= LEAST_ROWS)
+            return cut;
+        needs->block = 0;
+    }
+    for (;; cut.turned_keys /= 4) {
+        cut.rows = fit_rows(needs, cut.turned_keys, all < DIRECT_ROWS ? all : DIRECT_ROWS, memory);
+        if (cut.rows > 0 || cut.turned_keys <= 1)
+            return cut;
+    }
+}
+
+/* Key heads that walk together: all that have room where a key's heads lie side by side. */
+static int64_t fit_heads(const struct posenc_attention_job *job,
+                         const struct posenc_attention_needs *needs, const struct cut *cut,
+                         size_t memory)
+{
+    struct posenc_attention_room none;
+    ptrdiff_t token = posenc_step(job->k, 1), head = posenc_step(job->k, 2);
+    int64_t heads = job->key_heads, parts = 1;
+    if ((token < 0 ? -token : token) < (head < 0 ? -head : head))
+        return 1;
+    while (heads > 1 && posenc_attention_room(&none, needs, heads, cut->rows, cut->turned_keys,
+                                              NULL) > memory)
+        parts++, heads = (job->key_heads + parts - 1) / parts;
+    return heads;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void cut_members(struct posenc_attention_walk *walk, int64_t rows)
+{
+    int64_t group = walk->job->heads / walk->job->key_heads, parts = (group + rows - 1) / rows;
+    int64_t members = (group + parts - 1) / parts, tokens = rows / members;
+    for (walk->member = 0; walk->member < group; walk->member += members) {
+        walk->members = least(members, group - walk->member);
+        for (walk->token = 0; walk->token < walk->s.queries; walk->token += tokens) {
+            walk->tokens = least(tokens, walk->s.queries - walk->token);
+            walk_rows(walk);
+        }
+    }
+}
+
+/* Returns 0 if not even one row has room. */
+static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_t size)
+{
+    const struct posenc_attention_job *job = walk->job;
+    int64_t group = job->heads / job->key_heads;
+    struct cut cut = cut_rows(&walk->needs, walk->s.queries * group, size);
+    if (walk->s.queries == 0)
+        return 1;
+    if (cut.rows == 0)
+        return 0;
+    int64_t heads = 1;
+    if (!walk->needs.block && cut.rows >= walk->s.queries * group)
+        heads = fit_heads(job, &walk->needs, &cut, size);
+    posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
+    walk->turned_keys = cut.turned_keys;
+    for (walk->head = 0; walk->head < job->key_heads; walk->head += heads) {
+        walk->heads = least(heads, job->key_heads - walk->head);
+        cut_members(walk, cut.rows);
+    }
+    return 1;
+}
+
+static struct posenc_attention_needs needs_of(const struct posenc_attention_job *job)
+{
+    const posenc_attention_params *p = &job->params;
+    return (struct posenc_attention_needs){
+        .channels = job->channels, .values = job->values,
+        .wide_q = p->query_rows || job->q->dtype != POSENC_F32, .lines = p->alibi || p->t5,
+        .biases = p->bias || p->deberta, .turned = p->key_rows != NULL,
+        .deberta = p->deberta != NULL};
+}
+
+void posenc_attention_tiles_job(const struct posenc_attention_job *job)
+{
+    _Alignas(64) char stack[STACK];
+    struct posenc_attention_walk walk;
+    int in_workspace = job->workspace && job->workspace_size > STACK;
+    void *memory = in_workspace ? job->workspace : stack;
+    size_t size = in_workspace ? job->workspace_size : STACK;
+    walk.job = job;
+    walk.kernels = job->kernels->attention_tiles;
+    walk.needs = needs_of(job);
+    walk.padded = (job->values + 15) / 16 * 16;
+    posenc_attention_bias_init(&walk.bias, job);
+    for (int64_t n = 0; n < job->sequences; n++) {
+        walk.s = posenc_attention_sequence_of(job, n);
+        if (!walk_sequence(&walk, memory, size)) {
+            posenc_attention_scalar_job(job);
+            return;
+        }
+    }
+}
+
+size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels, int64_t values)
+{
+    const struct posenc_attention_needs needs = {channels, values, 1, 1, 1, 1, 1, 1};
+    struct posenc_attention_room none;
+    if (queries < FEW_ROWS && queries * group < FEW_ROWS)
+        return 0;
+    int64_t rows = queries < BLOCK_ROWS ? least(queries * group, BLOCK_ROWS) : BLOCK_ROWS;
+    return posenc_attention_room(&none, &needs, 1, rows, TILE, NULL);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of attention that walk through the tiles of keys together. */
+#ifndef POSENC_ATTENTION_WALK_H
+#define POSENC_ATTENTION_WALK_H
+
+#include "attention_bias.h"
+#include "attention_job.h"
+#include "attention_kernels.h"
+
+/* What a walk needs memory for, beside the states of its rows. */
+struct posenc_attention_needs {
+    int64_t channels, values;
+    int wide_q;   /* 1: q is not read where it lies */
+    int lines;    /* 1: terms by place */
+    int biases;   /* 1: rows have biases of their own */
+    int turned;   /* 1: stored keys are rotated first */
+    int deberta;  /* 1: terms that are products with queries and keys */
+    int block;    /* 1: the block kernels */
+};
+
+/*
+ * The memory of a walk, cut from one piece. The states of rows, [heads][rows], are sums of the open
+ * span (m, l, o) and of the finished ones (total); the rest is for one tile of one key head. NULL
+ * where it is not needed.
+ */
+struct posenc_attention_room {
+    float *m, *l, *o, *total_m, *total_l, *total_o; /* l: 16 floats, o: values rounded up to 16 */
+    float *scale;
+    uint8_t *fresh, *any; /* the open span, a finished one has seen a key */
+    double *slope;        /* [heads][members] */
+
+    const float **q; /* [rows] */
+    float *wide_q;
+    float *w, *a;
+    uint8_t *begin, *end;
+    uint64_t *hidden;
+    const float **bias;
+    float *biases; /* [rows][64] */
+    float *line;   /* [members][64 + tokens] */
+    float *tile;   /* packed keys, then widened values */
+    float *turned; /* [turned_keys][channels rounded up to 16] */
+    float *pair;   /* [2][channels rounded up to 16]: a key and a position's query */
+};
+
+/* Bytes for a walk of that many rows and key heads; cuts them from memory (aligned to 64) if it is
+ * there. */
+size_t posenc_attention_room(struct posenc_attention_room *room,
+                             const struct posenc_attention_needs *needs, int64_t heads,
+                             int64_t rows, int64_t turned_keys, void *memory);
+
+/* A tile of one key head: logical keys [first + begin, first + end). */
+struct posenc_attention_tile {
+    int64_t head, first, begin, end;
+    const void *key[POSENC_ATTENTION_TILE], *value[POSENC_ATTENTION_TILE];
+};
+
+struct posenc_attention_walk {
+    const struct posenc_attention_job *job;
+    const struct posenc_attention_kernels *kernels;
+    struct posenc_attention_needs needs;
+    struct posenc_attention_sequence s;
+    struct posenc_attention_bias bias;
+    struct posenc_attention_room room;
+    int64_t padded;          /* values rounded up to 16 */
+    int64_t turned_keys;     /* that the room has place for */
+    int64_t head, heads;     /* key heads [head, head + heads) */
+    int64_t member, members; /* of the query heads of each */
+    int64_t token, tokens;   /* queries of the sequence */
+    int64_t rows;            /* tokens x members, members vary fastest */
+    int64_t widened;         /* the key head whose queries are in room.q, or -1 */
+};
+
+/* The query head of a member of a key head's group. */
+static inline int64_t posenc_attention_query_head(const struct posenc_attention_job *job,
+                                                  int64_t key_head, int64_t member)
+{
+    return job->params.head_map == POSENC_HEADS_GROUPED
+               ? key_head * (job->heads / job->key_heads) + member
+               : key_head + member * job->key_heads;
+}
+
+/* What a query sees of the spans that the call is about. */
+struct posenc_attention_range posenc_attention_wanted_keys(const struct posenc_attention_walk *walk,
+                                                           int64_t query);
+
+/* Sets the terms of all rows for a tile in room.bias; returns it, or NULL if there are none. */
+const float *const *posenc_attention_biases(struct posenc_attention_walk *walk,
+                                            const struct posenc_attention_tile *tile);
+
+/* Floats of the keys in the slots [begin, end) one after the other in `to`, rotated where they are
+ * to be, and where they lie; F32 keys that are not rotated stay where they are. */
+void posenc_attention_turn(const struct posenc_attention_walk *walk,
+                           const struct posenc_attention_tile *tile, int64_t begin, int64_t end,
+                           float *to, const void **key);
+
+/* Points room.q to the queries of a key head, in floats. */
+void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head);
+
+/* The sums of all rows with a tile in room.w, by the direct kernels. `next` is fetched. */
+void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
+                                   const struct posenc_attention_tile *tile,
+                                   const struct posenc_attention_tile *next);
+
+/* Takes a tile into the sums of the rows of its key head. */
+void posenc_attention_step(struct posenc_attention_walk *walk,
+                           const struct posenc_attention_tile *tile,
+                           const struct posenc_attention_tile *next);
+
+/* Sets where the keys and values of the tile at `first` lie; no key of `range` may be in it. */
+void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
+                            int64_t first, struct posenc_attention_range range,
+                            struct posenc_attention_tile *tile);
+
+/* Finished: m and l are the final ones of a row; its weights go to every chosen row that it is. */
+void posenc_attention_put_shares(const struct posenc_attention_walk *walk, int64_t key_head,
+                                 int64_t row, float m, float l);
+
+#endif
