@@ -19,7 +19,7 @@ KEYS = {"scheme", "model_type", "num_heads", "num_kv_heads", "head_dim", "num_la
         "max_position", "max_position_key", "trained_position", "softmax_scale", "rope",
         "layer_sets", "nope_layers", "no_attention_layers", "sliding_window", "query_scale",
         "alibi", "t5", "learned", "sinusoidal", "deberta", "assumed", "warnings",
-        "logit_softcap", "source"}
+        "logit_softcap", "source", "window_sides", "attention_chunk", "sink_layers"}
 SET_KEYS = {"id", "rope_type", "theta", "rotary_dim", "pairs", "layout", "rotary_offset",
             "attention_factor", "inv_freq", "original_max_position", "seq_len", "mrope"}
 

@@ -252,6 +252,9 @@ void inspect_json(const struct inspection *inspection)
     } else {
         fputs("null", stdout);
     }
+    put_key("window_sides"), inspect_put_count(model->facts.window_sides);
+    put_key("attention_chunk"), inspect_put_count(model->facts.attention_chunk);
+    put_key("sink_layers"), inspect_put_string(model->facts.sink_layers);
     put_query_scale(&model->facts);
     inspect_json_schemes(inspection);
     put_assumed(model);

@@ -95,6 +95,14 @@ typedef struct posenc_contract_facts {
     int64_t query_scale_offset;
     double logit_softcap; /* scores become cap*tanh(score/cap); 0 = none */
     const char *source;   /* "config.json", "params.json", "genai_config.json" or "gguf" */
+    /* Each head has a learned sink in layers "all", "sliding" or "full"; NULL: in none. */
+    const char *sink_layers;
+    /* Chunked layers, or rotated ones where none has that type: a query sees the keys of its own
+     * chunk of so many positions; -1: no chunks. */
+    int64_t attention_chunk;
+    int32_t window_sides; /* 1: sliding layers see 0 <= query - key < sliding_window; 2: |query - */
+                          /* key| <= sliding_window / 2; -1: there is no window */
+    int32_t reserved2;
 } posenc_contract_facts;
 
 POSENC_API int32_t posenc_contract_get_facts(const posenc_contract *contract,

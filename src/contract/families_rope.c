@@ -72,7 +72,7 @@ static const struct posenc_family rows[] = {
     {"deepseek_v2", ADJACENT, .flags = POSENC_FAMILY_MLA},
     {"deepseek_v3", MLA_FAMILY},
     {"deepseek_v32", ADJACENT, .flags = POSENC_FAMILY_MLA},
-    {"deepseek_v4", ADJACENT, KEY_HEADS(1), .head_dim = 512, .rotary_dim = 64,
+    {"deepseek_v4", ADJACENT, .sinks = 1, KEY_HEADS(1), .head_dim = 512, .rotary_dim = 64,
      .base = 160000, .global_base_key = "compress_rope_theta", .local_base_key = "rope_theta",
      .local_base = 10000, .labels = {"compress", "main"}, KEY_WINDOW, .window = 128,
      .flags = POSENC_FAMILY_LOCAL_PLAIN | POSENC_FAMILY_TAIL},
@@ -118,7 +118,7 @@ static const struct posenc_family rows[] = {
     {"glm_moe_dsa", MLA_FAMILY},
     {"gpt_neox", SPLIT_HALF, .base_key = "rotary_emb_base", .partial = 0.25},
     {"gpt_neox_japanese", SPLIT_HALF, .base_key = "rotary_emb_base"},
-    {"gpt_oss", SPLIT_HALF, KEY_HEADS(8), .base = 150000, .head_dim = 64, KEY_WINDOW,
+    {"gpt_oss", SPLIT_HALF, .sinks = 1, KEY_HEADS(8), .base = 150000, .head_dim = 64, KEY_WINDOW,
      .window = 128, .period = 2, .phase = 1,
      .block = "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0,"
               " \"beta_slow\": 1.0, \"truncate\": false,"

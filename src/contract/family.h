@@ -106,6 +106,7 @@ struct posenc_family {
     int32_t phase;
     int32_t offset;   /* tables: row = position + offset */
     int32_t extra;    /* tables: rows beyond the declared limit */
+    int32_t sinks;    /* 1: each head has a learned sink */
     int32_t sections[4]; /* M-RoPE: where no key gives them */
     uint32_t flags;
     enum posenc_family_scheme scheme;

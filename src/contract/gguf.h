@@ -141,6 +141,9 @@ int posenc_gguf_divisors(struct posenc_gguf_reader *from, struct posenc_set *set
 /* gguf_scale.c: softmax scale, cap and query scale. */
 int posenc_gguf_scales(struct posenc_gguf_reader *from);
 
+/* reach.c: sides of the window, chunks, learned sinks. After the layers. */
+void posenc_gguf_reach(struct posenc_gguf_reader *from);
+
 /* gguf_other.c: schemes that are no rotations. */
 int posenc_gguf_other(struct posenc_gguf_reader *from);
 

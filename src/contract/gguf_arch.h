@@ -38,7 +38,9 @@ enum { /* flags */
     POSENC_GGUF_QUERY_LLAMA4 = 128,
     POSENC_GGUF_QUERY_BETA = 256,    /* attention.temperature_scale over the original length */
     POSENC_GGUF_WHOLE_HEAD = 512,    /* the loader refuses a rotary width other than the head's */
-    POSENC_GGUF_UNREAD = 1024        /* no loader of llama.cpp reads it */
+    POSENC_GGUF_UNREAD = 1024,       /* no loader of llama.cpp reads it */
+    POSENC_GGUF_TWO_SIDES = 2048,    /* windows lie around the query */
+    POSENC_GGUF_SINKS = 4096         /* each head has a learned sink */
 };
 
 /* Zero means: no such rule. */

@@ -52,6 +52,7 @@ static int read_model(struct posenc_gguf_reader *from)
                                             : posenc_gguf_other(from) < 0) {
         return -1;
     }
+    posenc_gguf_reach(from);
     return posenc_gguf_scales(from);
 }
 

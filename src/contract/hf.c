@@ -78,7 +78,8 @@ static int read_rotation(struct posenc_reader *reader)
     struct posenc_node block = {0};
     if (posenc_read_layout(reader) < 0 || posenc_read_rope(reader, &block) < 0 ||
         posenc_read_layer_sets(reader) < 0 || posenc_read_window(reader) < 0 ||
-        posenc_read_softmax(reader) < 0 || posenc_read_query_scale(reader, &block) < 0) {
+        posenc_read_softmax(reader) < 0 || posenc_read_query_scale(reader, &block) < 0 ||
+        posenc_read_reach(reader) < 0) {
         return -1;
     }
     trained_by_block(&reader->contract->facts, &reader->contract->sets[0], &block);

@@ -40,6 +40,7 @@ struct posenc_contract *posenc_contract_new(void)
         facts->num_heads = facts->num_kv_heads = facts->head_dim = facts->num_layers = -1;
         facts->max_position = facts->trained_position = facts->sliding_window = -1;
         facts->query_scale_floor = facts->query_scale_offset = -1;
+        facts->attention_chunk = facts->window_sides = -1;
     }
     return contract;
 }

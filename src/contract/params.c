@@ -183,7 +183,7 @@ static int read_layers(struct posenc_reader *reader)
     }
     const char *key = has(reader->root.json, "sliding_window") ? "sliding_window"
                                                                : "_sliding_window";
-    return read_window(reader, key) < 0 ? -1 : 0;
+    return read_window(reader, key) < 0 || posenc_read_params_reach(reader) < 0 ? -1 : 0;
 }
 
 static int read_base(struct posenc_reader *reader, struct posenc_set *set, int mistral)

@@ -190,6 +190,10 @@ int posenc_read_layout(struct posenc_reader *reader);
 int posenc_read_softmax(struct posenc_reader *reader);
 int posenc_read_query_scale(struct posenc_reader *reader, const struct posenc_node *block);
 
+/* reach.c: sides of the window, chunks, learned sinks; of a params.json only chunks. */
+int posenc_read_reach(struct posenc_reader *reader);
+int posenc_read_params_reach(struct posenc_reader *reader);
+
 /* rope.c: the normalised rope block and the frequency sets that follow from it. `block` receives
  * the block in force (json NULL if there is none); reader->contract->sets are complete after it. */
 int posenc_read_rope(struct posenc_reader *reader, struct posenc_node *block);
