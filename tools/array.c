@@ -74,6 +74,21 @@ int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
     return TOOL_OK;
 }
 
+int array_read_any(struct npy *array, int32_t *dtype, const char *path,
+                   const struct array_types *types)
+{
+    struct array_types said = *types;
+    int code = npy_read(array, path);
+    if (code)
+        return code;
+    if (array->type != NPY_U16)
+        said.in_dtype = said.dtype = 0;
+    code = settle_dtype(array, &said, path, dtype);
+    if (code)
+        npy_free(array);
+    return code;
+}
+
 int array_read_table(struct npy *array, posenc_tensor *tensor, const char *path,
                      const struct array_types *types)
 {

@@ -18,6 +18,11 @@ int array_take_dtype(int32_t *dtype, const char *option, const char *value);
 int array_read(struct npy *array, posenc_tensor *tensor, const char *path,
                const struct array_types *types);
 
+/* Reads data of any rank that stand beside those of array_read. Only uint16 follows from the
+ * options; the others announce themselves. */
+int array_read_any(struct npy *array, int32_t *dtype, const char *path,
+                   const struct array_types *types);
+
 /* The same for a table [row, column]; `tensor` views it as [1][rows][1][columns]. */
 int array_read_table(struct npy *array, posenc_tensor *tensor, const char *path,
                      const struct array_types *types);

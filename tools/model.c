@@ -161,6 +161,13 @@ static int is_of_layer(const struct model *model, int32_t index, int32_t first)
            b.length > 0 && b.scaling == a.scaling;
 }
 
+int model_set_has_layer(const struct model *model, const struct model_set *set, int64_t layer)
+{
+    int32_t index = posenc_contract_layer_set(model->contract, layer);
+    return set->index < 0 ? index == POSENC_LAYER_NOT_ROTATED
+                          : index >= 0 && is_of_layer(model, set->index, index);
+}
+
 /* The set of a layer; -1 for one that is not rotated. */
 static int set_of_layer(const struct model *model, int64_t layer, int32_t *index)
 {
@@ -292,6 +299,7 @@ static int choose_direct(struct model *model, struct model_set *set,
     if (choice->set || choice->layer >= 0 || choice->limit)
         return tool_wrong_usage("--set, --layer and --limit need --model");
     model->name = "--rope";
+    set->index = -1;
     set->id = "--rope";
     set->max_position = -1;
     set->rotated = 1;
@@ -307,6 +315,7 @@ int model_choose_set(struct model *model, struct model_set *set, const struct mo
     int code = pick(model, choice, &index, &length);
     set->max_position = model->facts.max_position;
     set->rotated = index >= 0;
+    set->index = code ? -1 : index;
     set->id = !code && index >= 0 ? set_id(model, index) : "none";
     posenc_error error = {0, ""};
     posenc_rope_params_init(&set->params);

@@ -43,6 +43,7 @@ struct model_set {
     posenc_rope_params params;
     int64_t max_position; /* -1 unknown */
     int rotated;          /* 0: --layer named one without rotation */
+    int32_t index;        /* in the contract; -1 where there is none */
 };
 
 /* Opens what `choice` names and picks the set that it means; refuses a choice that is none. */
@@ -53,6 +54,9 @@ int model_choose_set(struct model *model, struct model_set *set, const struct mo
 
 /* Refuses the id of a set that the model does not have, and lists those that it has. */
 int model_no_such_set(const struct model *model, const char *id);
+
+/* 1 if a layer is turned by the chosen set, or, where that is none, by none. */
+int model_set_has_layer(const struct model *model, const struct model_set *set, int64_t layer);
 
 /* Parses WIDTH[,key=value]...; TOOL_OK or wrong usage. */
 int model_parse_rope(posenc_rope_params *params, const char *text);
