@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command posenc from outside: attend, run, isa, help, wrong usage.
+"""The command posenc from outside: run, isa, help, wrong usage.
 
 usage: test_tools_run.py POSENC DATA-FOLDER GROUP...
 FAULT_LIBRARY in the environment names the built tests/fault.c, for the group Faults.
@@ -12,9 +12,7 @@ import re
 import sys
 import unittest
 
-import numpy as np
-
-from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE, bf16, lcg, rotated, widened
+from test_tools import Case, DATA, OK, REFUSED, SYSTEM, USAGE
 
 COMMANDS = ["run", "inspect", "diff", "fingerprint", "rows", "bands", "compare", "rotate", "attend",
             "isa", "plot", "bias"]
@@ -23,176 +21,6 @@ LATER = ["bench"]
 
 def config(name):
     return os.path.join(DATA, "configs", name + ".json")
-
-
-def stored_attention():
-    with open(os.path.join(DATA, "attention.txt"), encoding="ascii") as file:
-        words = [word for line in file if not line.startswith("#") for word in line.split()]
-    arrays = {}
-    while words:
-        name, count = words[0], int(words[1])
-        arrays[name] = np.array(words[2:2 + count], np.float64)
-        words = words[2 + count:]
-    return arrays
-
-
-def attention(q, k, v, scale=None, causal=True):
-    """The formula in float64; [B, T, H, D]."""
-    q, k, v = (np.asarray(x, np.float64).transpose(0, 2, 1, 3) for x in (q, k, v))
-    group = q.shape[1] // k.shape[1]
-    k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
-    score = q @ k.transpose(0, 1, 3, 2) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    if causal:
-        late = k.shape[2] - q.shape[2]
-        hidden = np.arange(k.shape[2]) > np.arange(q.shape[2])[:, None] + late
-        score = np.where(hidden, -np.inf, score)
-    weight = np.exp(score - np.max(np.where(np.isfinite(score), score, -1e30), -1, keepdims=True))
-    total = weight.sum(-1, keepdims=True)
-    return (weight @ v / np.where(total == 0, 1, total)).transpose(0, 2, 1, 3)
-
-
-class Attend(Case):
-    def setUp(self):
-        super().setUp()
-        stored = stored_attention()
-        self.stored = stored
-        self.q = stored["q"].reshape(1, 7, 4, 8).astype(np.float32)
-        self.k = stored["k"].reshape(1, 7, 2, 8).astype(np.float32)
-        self.v = stored["v"].reshape(1, 7, 2, 8).astype(np.float32)
-
-    def files(self, q, k, v):
-        return [self.save("q.npy", q), self.save("k.npy", k), self.save("v.npy", v),
-                self.path("out.npy")]
-
-    def attend(self, q, k, v, *options):
-        done = self.good("attend", *options, *self.files(q, k, v))
-        self.stderr = done.stderr.decode()
-        return np.load(self.path("out.npy"))
-
-    def test_stored_vectors(self):
-        rope = ["--rope", "8,layout=split_half"]
-        for name, options, queries in (
-                ("causal_gqa", ["--causal"], 7), ("full_gqa", [], 7),
-                ("causal_rope_split_half", ["--causal", *rope], 7),
-                ("causal_rope_adjacent", ["--causal", "--rope", "8,layout=adjacent"], 7),
-                ("causal_rope_split_half_offset1000", ["--causal", *rope, "--start", "1000"], 7),
-                ("decode_last2_rope_split_half", ["--causal", *rope], 2)):
-            got = self.attend(self.q[:, 7 - queries:], self.k, self.v, *options)
-            self.assertNear(got, self.stored[name].reshape(1, queries, 4, 8), 1e-6)
-
-    def test_decoding_equals_prefill(self):
-        whole = self.attend(self.q, self.k, self.v, "--causal", "--rope", "8", "--start", "50")
-        for i in range(7):
-            row = self.attend(self.q[:, i:i + 1], self.k[:, :i + 1], self.v[:, :i + 1], "--causal",
-                              "--rope", "8", "--start", "50")
-            self.assertEqual(row.tobytes(), whole[:, i:i + 1].tobytes())
-
-    def test_shapes_and_scale(self):
-        q, k, v = lcg(1, (2, 3, 6, 16)), lcg(2, (2, 5, 3, 16)), lcg(3, (2, 5, 3, 4))
-        for options, scale in (([], None), (["--scale", "0.5"], 0.5), (["--scale", "-2"], -2.0)):
-            self.assertNear(self.attend(q, k, v, "--causal", *options),
-                            attention(q, k, v, scale), 1e-6)
-        got = self.attend(q[0], k[0], v[0])
-        self.assertEqual(got.shape, (3, 6, 4))
-        self.assertNear(got[None], attention(q[:1], k[:1], v[:1], causal=False), 1e-6)
-
-    def test_queries_that_see_no_key(self):
-        got = self.attend(self.q[:, :3], self.k[:, :2], self.v[:, :2], "--causal")
-        self.assertEqual(set(got[:, 0].view(np.uint32).ravel()), {0})
-        self.assertNear(got, attention(self.q[:, :3], self.k[:, :2], self.v[:, :2]), 1e-6)
-
-    def test_dtypes(self):
-        half = [x.astype(np.float16) for x in (self.q, self.k, self.v)]
-        got = self.attend(*half, "--causal")
-        self.assertEqual(got.dtype, np.float16)
-        self.assertNear(got, attention(*half), 2.0**-11)
-        brain = [bf16(x) for x in (self.q, self.k, self.v)]
-        want = attention(*map(widened, brain))
-        got = self.attend(*brain, "--causal", "--in-dtype", "bf16")
-        self.assertEqual(got.dtype, np.uint16)
-        self.assertNear(widened(got), want, 2.0**-8)
-        got = self.attend(*brain, "--causal", "--in-dtype", "bf16", "--dtype", "f32")
-        self.assertNear(got, want, 1e-6)
-
-    def test_model(self):
-        q, k, v = lcg(1, (1, 3, 4, 192)), lcg(2, (1, 5, 2, 192)), lcg(3, (1, 5, 2, 8))
-        got = self.attend(q, k, v, "--causal", "--model", config("deepseek-r1"))
-        self.assertEqual(self.stderr.count("\n"), 1)
-        self.assertIn("scale 0.135233779", self.stderr)
-        self.good("rotate", "--model", config("deepseek-r1"), "--start", 2, self.path("q.npy"),
-                  self.path("q.npy"))
-        self.good("rotate", "--model", config("deepseek-r1"), self.path("k.npy"),
-                  self.path("k.npy"))
-        want = attention(np.load(self.path("q.npy")), np.load(self.path("k.npy")), v,
-                         0.13523377886088009)
-        self.assertNear(got, want, 1e-6)
-        self.attend(q, k, v, "--model", config("deepseek-r1"), "--scale", "0.25")
-        self.assertIn("scale 0.25 (--scale)", self.stderr)
-
-    def test_layers_without_rotation(self):
-        q, k, v = lcg(1, (1, 3, 4, 128)), lcg(2, (1, 5, 2, 128)), lcg(3, (1, 5, 2, 8))
-        got = self.attend(q, k, v, "--model", config("smollm3-3b"), "--layer", 3)
-        self.assertEqual(got.tobytes(), self.attend(q, k, v).tobytes())
-        self.bad(REFUSED, "layer 3 is not rotated", "rotate", "--model", config("smollm3-3b"),
-                 "--layer", 3, self.path("q.npy"), self.path("r.npy"))
-
-    def test_several_sets(self):
-        q, k, v = lcg(1, (1, 2, 2, 256)), lcg(2, (1, 2, 2, 256)), lcg(3, (1, 2, 2, 8))
-        words = ["attend", "--model", config("gemma3-12b"), *self.files(q, k, v)]
-        self.bad(REFUSED, ["global", "local", "--set"], *words)
-        results = set()
-        for option in (["--set", "global"], ["--set", "local"], ["--layer", 5], ["--layer", 4]):
-            self.good(*words, *option)
-            with open(self.path("out.npy"), "rb") as file:
-                results.add(file.read())
-        self.assertEqual(len(results), 2)
-        os.remove(self.path("out.npy"))
-        self.bad(REFUSED, ["local", "layer 5 uses global"], *words, "--set", "local", "--layer", 5)
-        self.bad(REFUSED, ["layer is 48", "below 48"], *words, "--layer", 48)
-
-    def test_windows_are_refused_where_they_hide_a_key(self):
-        q, v = np.ones((1, 1, 1, 256), np.float32), np.ones((1, 1025, 1, 2), np.float32)
-        k = np.ones((1, 1025, 1, 256), np.float32)
-        words = ["attend", "--model", config("gemma3-12b")]
-        self.bad(REFUSED, ["sliding_window is 1024", "1025 keys"], *words, "--set", "local",
-                 *self.files(q, k, v))
-        self.good(*words, "--set", "global", *self.files(q, k, v))
-        self.good(*words, "--set", "local", *self.files(q, k[:, 1:], v[:, 1:]))
-
-    def test_a_cap_on_scores_is_refused(self):
-        x = np.ones((1, 1, 1, 256), np.float32)
-        with open(config("gemma2-9b"), encoding="utf-8") as file:
-            members = json.load(file)
-        self.bad(REFUSED, ["caps scores at 50"], "attend", "--model", config("gemma2-9b"),
-                 *self.files(x, x, x))
-        with open(self.path("free.json"), "w", encoding="utf-8") as file:
-            json.dump({**members, "attn_logit_softcapping": None}, file)
-        self.good("attend", "--model", self.path("free.json"), *self.files(x, x, x))
-
-    def test_refusals(self):
-        files = self.files(self.q, self.k, self.v)
-        odd = self.files(self.q[:, :, :3], self.k, self.v)
-        self.bad(REFUSED, ["q.npy", "3"], "attend", *odd)
-        self.files(self.q, self.k, self.v)
-        for name, array in (("k", self.k[:, :6]), ("v", self.v[..., :1][:, :5]),
-                            ("k", self.k[..., :6]), ("q", self.q.astype(np.float64)),
-                            ("v", self.v[0, 0])):
-            good = np.load(self.path(name + ".npy"))
-            self.save(name + ".npy", array)
-            self.bad(REFUSED, name + ".npy", "attend", *files)
-            self.save(name + ".npy", good)
-        self.bad(SYSTEM, "none.npy", "attend", self.path("none.npy"), *files[1:])
-        self.bad(SYSTEM, "No space", "attend", *files[:3], "/dev/full")
-        for option in (["--window", "3"], ["--softcap", "5"], ["--sinks", "f"], ["--alibi"],
-                       ["--bias", "f"], ["--weights", "0"]):
-            self.bad(USAGE, [option[0], "not offered yet"], "attend", *option, *files)
-        for say, words in (("needs four files", files[:3]), ("needs four files", files + ["x"]),
-                           ("--scale is x", ["--scale", "x", *files]),
-                           ("--scale is 0", ["--scale", "0", *files]),
-                           ("--scale is nan", ["--scale", "nan", *files]),
-                           ("need --model", ["--start", "1", *files]),
-                           ("exclude", ["--model", "m", "--rope", "8", *files])):
-            self.bad(USAGE, say, "attend", *words)
 
 
 class Usage(Case):
