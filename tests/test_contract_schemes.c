@@ -181,6 +181,34 @@ static void test_softcap(void **state)
     (void)state;
 }
 
+/* Which keys are seen beside a window, and who has sinks. */
+static void test_reach(void **state)
+{
+    posenc_contract *contract = contract_of(MODEL("llama") "}");
+    posenc_contract_facts facts = contract_facts(contract);
+    assert_true(facts.attention_chunk == -1 && facts.window_sides == -1 && !facts.sink_layers);
+    posenc_contract_free(contract);
+    contract = contract_of(MODEL("mistral") ", \"sliding_window\": 8, \"attention_chunk_size\": 4,"
+                           " \"add_full_attention_sink_bias\": true}");
+    facts = contract_facts(contract);
+    assert_true(facts.attention_chunk == -1 && facts.window_sides == 1);
+    assert_string_equal(facts.sink_layers, "full");
+    posenc_contract_free(contract);
+    contract = contract_of(MODEL("gpt_oss") "}");
+    assert_string_equal(contract_facts(contract).sink_layers, "all");
+    posenc_contract_free(contract);
+    contract = contract_of(MODEL("modernbert") "}");
+    assert_int_equal(contract_facts(contract).window_sides, 2);
+    posenc_contract_free(contract);
+    contract = contract_of(MODEL("gemma3_text") ", \"use_bidirectional_attention\": true}");
+    assert_int_equal(contract_facts(contract).window_sides, 2);
+    posenc_contract_free(contract);
+    contract = contract_of(MODEL("llama4_text") ", \"attention_chunk_size\": 4096}");
+    assert_int_equal(contract_facts(contract).attention_chunk, 4096);
+    posenc_contract_free(contract);
+    (void)state;
+}
+
 /* Each getter checks its arguments and says what the model lacks. */
 static void test_getters(void **state)
 {
@@ -211,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_choice),     cmocka_unit_test(test_recurrent),
         cmocka_unit_test(test_tables),     cmocka_unit_test(test_two_halves),
         cmocka_unit_test(test_relative),   cmocka_unit_test(test_softcap),
+        cmocka_unit_test(test_reach),
         cmocka_unit_test(test_getters),    cmocka_unit_test(test_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,6 +180,22 @@ static void test_divisors(void **state)
     }
 }
 
+/* Sinks are tensors of layers. */
+static void test_sinks(void **state)
+{
+    const float values[] = {1.0f};
+    struct gguf_text *text = gguf_llama();
+    (void)state;
+    gguf_tensor(text, "blk.0.attn_sinks.weight", 1, 0, 0);
+    put_values(text, values, 1, 0);
+    posenc_contract *contract = gguf_contract(text);
+    assert_string_equal(contract_facts(contract).sink_layers, "all");
+    posenc_contract_free(contract);
+    contract = gguf_contract(gguf_llama());
+    assert_null(contract_facts(contract).sink_layers);
+    posenc_contract_free(contract);
+}
+
 /* LongRoPE takes its lengths from two keys; what no plan can be made of is refused. */
 static void test_longrope(void **state)
 {
@@ -362,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_case_b41),        cmocka_unit_test(test_decimals),
         cmocka_unit_test(test_yarn),            cmocka_unit_test(test_divisors),
+        cmocka_unit_test(test_sinks),
         cmocka_unit_test(test_longrope),
         cmocka_unit_test(test_tensor_refusals), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_layers),          cmocka_unit_test(test_sliding),

@@ -93,6 +93,12 @@ static void put_shape(const posenc_contract_facts *facts)
         put("%lld tokens", (long long)facts->sliding_window);
         end_line();
     }
+    if (facts->attention_chunk >= 0) {
+        inspect_line("chunks", "of %lld positions", (long long)facts->attention_chunk);
+    }
+    if (facts->sink_layers) {
+        inspect_line("sinks", "a learned one for each head of %s layers", facts->sink_layers);
+    }
     if (facts->query_scale_layers) {
         put_label("query scale");
         put("%s, in %s", facts->query_scale_rule,

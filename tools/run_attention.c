@@ -41,6 +41,7 @@ static int make_sample(struct sample *s, const struct run *run, const struct run
     posenc_attention_params_init(&s->params);
     s->params.causal = 1;
     s->params.scale = facts->softmax_scale > 0 ? facts->softmax_scale : 1 / sqrt((double)d);
+    s->params.softcap = facts->logit_softcap;
     int64_t qh = heads * group;
     return make(&s->q, queries, qh, d, 1001) & make(&s->k, keys, heads, d, 1002) &
            make(&s->v, keys, heads, d, 1003) & make(&s->rq, queries, qh, d, 1004) &
@@ -73,6 +74,11 @@ static long double dot(const float *a, const float *b, int64_t count)
     return sum;
 }
 
+static long double capped(long double score, double cap)
+{
+    return cap > 0 ? (long double)cap * tanhl(score / (long double)cap) : score;
+}
+
 /* Notes the errors of one query row against softmax in long double. */
 static void note_row(struct run_check *check, const struct sample *s, int64_t query, int64_t head,
                      double bound)
@@ -84,7 +90,8 @@ static void note_row(struct run_check *check, const struct sample *s, int64_t qu
     const float *k = (const float *)s->rk.data + kv * d, *v = (const float *)s->v.data + kv * d;
     long double weight[KEYS], most = -HUGE_VALL, sum = 0;
     for (int64_t j = 0; j < visible; j++) {
-        weight[j] = dot(q, k + j * heads * d, d) * (long double)(float)s->params.scale;
+        weight[j] = capped(dot(q, k + j * heads * d, d) * (long double)(float)s->params.scale,
+                           s->params.softcap);
         most = fmaxl(most, weight[j]);
     }
     for (int64_t j = 0; j < visible; j++)
@@ -101,13 +108,15 @@ static void note_row(struct run_check *check, const struct sample *s, int64_t qu
 /*
  * What float32 may cost, generously, in units of 2^-24 with |v| < 1. With |q|,|k| < sqrt(2) A a
  * score is below 2 D scale A^2; its D/16 + 6 roundings, and the two of its exponent, change weights
- * by twice that and the quotient by twice again; the sums over keys add a little.
+ * by twice that and the quotient by twice again; the sums over keys add a little. A cap adds the few
+ * roundings of its own to a score that it never makes larger.
  */
 static double error_bound(const struct sample *s, double factor)
 {
     double d = (double)s->q.shape[3], keys = (double)s->k.shape[1];
     double score = 2 * d * fabs(s->params.scale) * fmax(1, factor * factor);
-    return 4 * (d / 16 + 6) * score + 4 * score + 40 + keys / 4;
+    double cap = s->params.softcap > 0 ? 32 * fmin(score, s->params.softcap) : 0;
+    return 4 * (d / 16 + 6) * score + 4 * score + cap + 40 + keys / 4;
 }
 
 int run_check_attention(struct run *run, const struct run_set *set)

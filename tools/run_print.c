@@ -125,8 +125,7 @@ static void print_contract(const struct run *run)
     printf("  %-9s ", "softmax");
     run_print_wrapped(softmax);
     if (f->logit_softcap > 0)
-        printf("  %-9s scores are capped at %.9g: not part of the self-check\n", "cap",
-               f->logit_softcap);
+        printf("  %-9s scores are capped at %.9g\n", "cap", f->logit_softcap);
     if (f->sliding_window > 0)
         printf("  %-9s %lld tokens, on the layers that slide\n", "window",
                (long long)f->sliding_window);
