@@ -108,8 +108,8 @@ static void note_row(struct run_check *check, const struct sample *s, int64_t qu
 /*
  * What float32 may cost, generously, in units of 2^-24 with |v| < 1. With |q|,|k| < sqrt(2) A a
  * score is below 2 D scale A^2; its D/16 + 6 roundings, and the two of its exponent, change weights
- * by twice that and the quotient by twice again; the sums over keys add a little. A cap adds the few
- * roundings of its own to a score that it never makes larger.
+ * by twice that and the quotient by twice again; the sums over keys add a little. A cap adds the
+ * few roundings of its own to a score that it never makes larger.
  */
 static double error_bound(const struct sample *s, double factor)
 {
