@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the attention kernels share: the job, the sizes of the fixed summation order, 2^x. */
+/* What the attention kernels share: the sizes of the fixed summation order, 2^x. */
 #ifndef POSENC_ATTENTION_H
 #define POSENC_ATTENTION_H
 
@@ -54,34 +54,6 @@ enum {
 
 /* The NaN of every result: payloads and signs differ between machines. */
 #define POSENC_CANONICAL_NAN UINT32_C(0x7fc00000)
-
-/* The query rows of one (batch, key head): query i of head h sees the first `sees + i*causal` keys,
- * cut to 0..keys. Strides count floats. */
-struct posenc_attention_group {
-    const float *q;
-    const float *k;
-    const float *v;
-    float *out;
-    int64_t q_token, q_head;
-    int64_t k_token;
-    int64_t v_token;
-    int64_t out_token, out_head;
-    int64_t queries;
-    int64_t heads;    /* query heads that read this key head */
-    int64_t keys;
-    int64_t channels; /* of q and k */
-    int64_t values;   /* channels of v and out */
-    int64_t sees;     /* keys that query 0 sees; 0 or less: none */
-    int64_t causal;   /* 0 or 1 */
-    float scale;
-};
-
-static inline int64_t posenc_attention_visible(const struct posenc_attention_group *job,
-                                               int64_t query)
-{
-    int64_t n = job->sees + query * job->causal;
-    return n < 0 ? 0 : n > job->keys ? job->keys : n;
-}
 
 /* Adds 8 and 8, then 4 and 4, 2 and 2, 1 and 1. */
 static inline float posenc_halving_tree(const float part[POSENC_ATTENTION_CHAINS])

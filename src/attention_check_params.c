@@ -56,6 +56,9 @@ static int32_t check_places(const posenc_attention_params *p, posenc_error *erro
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.query_offset is %d: must be within -2^53..2^53",
                            p->query_offset);
+    if (p->chunk < 0 || p->chunk > farthest)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.chunk is %d: must be 0..2^53",
+                           p->chunk);
     if (p->first_key < 0 || p->first_key > farthest)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.first_key is %d: must be 0..2^53", p->first_key);

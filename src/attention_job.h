@@ -50,8 +50,13 @@ static inline struct posenc_attention_range
 posenc_attention_seen(const struct posenc_attention_job *job,
                       const struct posenc_attention_sequence *s, int64_t query)
 {
-    int64_t p = s->place + query, begin = p - job->left, end = p + job->right + 1;
-    int64_t last = s->first_key + s->keys;
+    int64_t p = s->place + query, n = job->params.chunk;
+    int64_t begin = p - job->left, end = p + job->right + 1, last = s->first_key + s->keys;
+    if (n) {
+        int64_t chunk = p - (p % n + n) % n;
+        begin = begin > chunk ? begin : chunk;
+        end = end < chunk + n ? end : chunk + n;
+    }
     return (struct posenc_attention_range){begin > s->first_key ? begin : s->first_key,
                                            end < last ? end : last};
 }

@@ -129,8 +129,6 @@ struct posenc_sinusoid_run_job {
     float scale;
 };
 
-/* Attention of the query rows of one (batch, kv head) group: see attention.h. */
-struct posenc_attention_group;
 struct posenc_attention_kernels;
 
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
@@ -157,7 +155,6 @@ struct posenc_kernels {
     posenc_rotate_kernel *const (*rotate_across)[3][3]; /* from `layout` into the other one */
     posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
     posenc_permute_kernel *const (*permute)[3];  /* [to layout][elements of 2, 4, 8 bytes] */
-    void (*attention)(const struct posenc_attention_group *job);
     const struct posenc_attention_kernels *attention_tiles; /* NULL in plain C */
     posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
@@ -178,7 +175,6 @@ struct posenc_kernels {
     extern posenc_rotate_kernel *const posenc_rotate_across_##isa[2][3][3];                    \
     extern posenc_convert_kernel *const posenc_convert_##isa[3][3];                            \
     extern posenc_permute_kernel *const posenc_permute_##isa[2][3];                            \
-    void posenc_attention_##isa(const struct posenc_attention_group *job);                       \
     extern posenc_add_kernel *const posenc_add_##isa[3][3];                                    \
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
@@ -207,7 +203,6 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .rotate_across = posenc_rotate_across_##name,                                          \
         .convert = posenc_convert_##name,                                                      \
         .permute = posenc_permute_##name,                                                      \
-        .attention = posenc_attention_##name,                                                  \
         .attention_tiles = tiles,                                                              \
         .add = posenc_add_##name,                                                              \
         .add_pairs = posenc_add_pairs_##name,                                                  \

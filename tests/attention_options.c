@@ -278,6 +278,8 @@ void options_init(struct options *o, unsigned with, uint64_t seed)
         p->window_left = pick(o, -1, 90);
         p->window_right = pick(o, -1, 90);
     }
+    if (has(o, WITH_CHUNK))
+        p->chunk = pick(o, 1, 40);
     if (has(o, WITH_BIAS))
         make_bias(o);
     if (has(o, WITH_ALIBI))
@@ -311,7 +313,7 @@ const char *options_text(unsigned with, char *text, size_t size)
     static const char *const names[OPTION_COUNT] = {
         "causal", "window", "places", "counts", "packed", "half", "bias", "alibi", "t5", "deberta",
         "softcap", "sinks", "temperature", "rope", "output_rows", "lse", "weights", "scales",
-        "long", "heads_first"};
+        "long", "heads_first", "chunk"};
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < OPTION_COUNT; i++)

@@ -28,7 +28,8 @@ enum { /* which options a call has */
     WITH_SCALES = 1 << 17, /* scale, multiplier, interleaved heads */
     WITH_LONG = 1 << 18,   /* more than 1024 keys */
     WITH_HEADS_FIRST = 1 << 19, /* [B][H][T][D] in memory */
-    OPTION_COUNT = 20
+    WITH_CHUNK = 1 << 20,
+    OPTION_COUNT = 21
 };
 
 struct options {

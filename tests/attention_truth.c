@@ -27,6 +27,11 @@ int64_t truth_queries(const struct attention_call *call, int64_t sequence)
                         : call->q.shape[1];
 }
 
+static int64_t chunk_of(int64_t place, int64_t chunk)
+{
+    return place >= 0 ? place / chunk : -((-place + chunk - 1) / chunk);
+}
+
 /* Where the row stands and what it sees. */
 static void place_row(struct row_truth *r, int64_t sequence, int64_t query)
 {
@@ -50,7 +55,9 @@ static void place_row(struct row_truth *r, int64_t sequence, int64_t query)
         int64_t ahead = r->first_key + j - r->place;
         r->hidden[j] = (p->causal && ahead > 0) ||
                        (p->window_left >= 0 && -ahead > p->window_left) ||
-                       (p->window_right >= 0 && ahead > p->window_right);
+                       (p->window_right >= 0 && ahead > p->window_right) ||
+                       (p->chunk && chunk_of(r->place + ahead, p->chunk) !=
+                                        chunk_of(r->place, p->chunk));
         if (!r->hidden[j]) {
             r->begin = j < r->begin ? j : r->begin;
             r->end = j + 1;

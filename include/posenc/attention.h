@@ -60,6 +60,7 @@ typedef struct posenc_attention_params {
     int64_t window_left;   /* keys with query - key <= window_left; -1 = no limit (default). A */
                            /* sliding window of W keys has W - 1 here */
     int64_t window_right;  /* keys with key - query <= window_right; -1 = no limit (default) */
+    int64_t chunk;         /* > 0: keys of the query's own chunk of so many logical indices only */
     int64_t query_offset;
     const int64_t *query_offsets;
     int64_t first_key;     /* logical index of the first stored key, >= 0: what was evicted */
@@ -112,8 +113,8 @@ POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
  * none with anything. For query i and head h of a sequence, p its logical place, keys counted from
  * first_key on:
  *
- *     seen = keys j in use with !(causal && j > p), p - window_left <= j <= p + window_right and
- *            bias[i][h][j] != -inf
+ *     seen = keys j in use with !(causal && j > p), p - window_left <= j <= p + window_right,
+ *            floor(j / chunk) == floor(p / chunk) and bias[i][h][j] != -inf
  *     x_j  = scale multiplier temperature q.k_j;  x_j = softcap tanh(x_j / softcap) if > 0
  *     e_j  = exp(x_j + bias[i][h][j]) for seen j;  l = sum e_j (+ exp(sink[h]))
  *     out  = sum e_j v_j / l, zeros if nothing is seen
