@@ -267,6 +267,9 @@ class Attend(AttendCase):
             got = self.attend(q, k, v, "--alibi", "--window", 2, "--rope", 16, "--start", 3)
             self.assertEqual(got.shape, (2, queries, 6, 4))
             self.assertFalse(got.any())
+        vast = np.zeros((1, 2**40, 0, 16), np.float32)
+        got = self.attend(vast, vast, vast, "--causal", "--rope", 16, "--weights", -1)
+        self.assertEqual((got.shape, self.stdout), (vast.shape, ""))
 
 
 class AttendModel(AttendCase):
