@@ -13,6 +13,8 @@ static void put_row(struct posenc_attention_walk *walk, float scale, float m, fl
     struct posenc_attention_tile tile;
     walk->widened = -1;
     posenc_attention_queries(walk, walk->head);
+    if (range.begin >= range.end)
+        return;
     for (int64_t first = range.begin - range.begin % TILE; first < range.end; first += TILE) {
         posenc_attention_place(walk, walk->head, first, range, &tile);
         room->begin[0] = (uint8_t)tile.begin;

@@ -80,6 +80,8 @@ static void widen_query(const struct posenc_attention_walk *walk, int64_t token,
         posenc_attention_rotate(
             job->kernels, job->params.rope, job->q, head,
             (const float *)posenc_element(rows, walk->s.batch, token, 0, 0), to);
+    else if (job->q->dtype == POSENC_F32)
+        memcpy(to, head, (size_t)job->channels * sizeof(float));
     else
         job->kernels->convert[job->q->dtype - 1][POSENC_F32 - 1](head, to, (size_t)job->channels);
 }
@@ -87,21 +89,23 @@ static void widen_query(const struct posenc_attention_walk *walk, int64_t token,
 void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head)
 {
     const struct posenc_attention_job *job = walk->job;
-    int64_t r = 0, width = up_to_16(job->channels);
+    int64_t width = up_to_16(job->channels);
     if (walk->widened == key_head)
         return;
     walk->widened = key_head;
-    for (int64_t t = 0; t < walk->tokens; t++)
-        for (int64_t g = 0; g < walk->members; g++, r++) {
-            int64_t token = walk->s.first_query + walk->token + t;
-            int64_t h = posenc_attention_query_head(job, key_head, walk->member + g);
-            const char *head = posenc_element(job->q, walk->s.batch, token, h, 0);
-            walk->room.q[r] = (const float *)(const void *)head;
-            if (walk->needs.wide_q) {
-                walk->room.q[r] = walk->room.wide_q + r * width;
-                widen_query(walk, token, head, walk->room.wide_q + r * width);
-            }
-        }
+    for (int64_t r = 0; r < walk->rows; r++) {
+        const char *head = posenc_attention_row(walk, job->q, key_head, r);
+        int64_t token = walk->s.first_query + walk->token + r / walk->members;
+        walk->room.q[r] = (const float *)(const void *)head;
+        if (!walk->needs.wide_q)
+            continue;
+        if (r + POSENC_ATTENTION_AHEAD < walk->rows)
+            posenc_attention_ask(
+                job->q,
+                posenc_attention_row(walk, job->q, key_head, r + POSENC_ATTENTION_AHEAD), 0);
+        walk->room.q[r] = walk->room.wide_q + r * width;
+        widen_query(walk, token, head, walk->room.wide_q + r * width);
+    }
 }
 
 /* 1 if a key of a tile is one that is rotated. */
@@ -160,7 +164,25 @@ void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
     }
 }
 
-static void sum_block(struct posenc_attention_walk *walk, const struct posenc_attention_tile *tile)
+/* Rows of a block between which a share of what comes next is asked for: all at once would wait for
+ * one another. */
+enum { SHARE = 12 };
+
+/* The share of the rows from r on of the next tile's keys or values, or of the results. */
+static void ask_share(const struct posenc_attention_walk *walk, const posenc_tensor *t,
+                      const void *const *next, int64_t key_head, int64_t r, int64_t rows)
+{
+    if (next)
+        for (int64_t i = r * TILE / walk->rows; i < (r + rows) * TILE / walk->rows; i++)
+            posenc_attention_ask(t, next[i], 0);
+    else if (walk->job->out && t == walk->job->v)
+        for (int64_t i = r; i < r + rows; i++)
+            posenc_attention_ask(walk->job->out,
+                                 posenc_attention_row(walk, walk->job->out, key_head, i), 1);
+}
+
+static void sum_block(struct posenc_attention_walk *walk, const struct posenc_attention_tile *tile,
+                      const struct posenc_attention_tile *next)
 {
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
@@ -173,20 +195,30 @@ static void sum_block(struct posenc_attention_walk *walk, const struct posenc_at
         dtype = POSENC_F32;
     }
     walk->kernels->pack[dtype - 1](key, tile->begin, tile->end, job->channels, room->tile);
-    walk->kernels->block_sums(&(struct posenc_attention_products){
-        walk->rows, job->channels, room->q, room->tile, room->begin, room->end, room->w});
+    for (int64_t r = 0; r < walk->rows; r += SHARE) {
+        int64_t rows = walk->rows - r < SHARE ? walk->rows - r : SHARE;
+        ask_share(walk, job->k, next ? next->key : NULL, tile->head, r, rows);
+        walk->kernels->block_sums(&(struct posenc_attention_products){
+            rows, job->channels, room->q + r, room->tile, room->begin + r, room->end + r,
+            room->w + r * TILE});
+    }
 }
 
 static void total_block(struct posenc_attention_walk *walk,
-                        const struct posenc_attention_tile *tile, int hidden, float *o)
+                        const struct posenc_attention_tile *tile,
+                        const struct posenc_attention_tile *next, int hidden, float *o)
 {
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
     walk->kernels->widen[job->v->dtype - 1](tile->value, tile->begin, tile->end, job->values,
                                             room->tile);
-    walk->kernels->block_totals(&(struct posenc_attention_totals){
-        walk->rows, job->values, room->w, room->a, room->tile, room->begin, room->end,
-        hidden ? room->hidden : NULL, o});
+    for (int64_t r = 0; r < walk->rows; r += SHARE) {
+        int64_t rows = walk->rows - r < SHARE ? walk->rows - r : SHARE;
+        ask_share(walk, job->v, next ? next->value : NULL, tile->head, r, rows);
+        walk->kernels->block_totals(&(struct posenc_attention_totals){
+            rows, job->values, room->w + r * TILE, room->a + r, room->tile, room->begin + r,
+            room->end + r, hidden ? room->hidden + r : NULL, o + r * walk->padded});
+    }
 }
 
 /* A row that passes over hidden slots: the others, moved together. */
@@ -247,7 +279,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     set_slots(walk, tile);
     posenc_attention_queries(walk, tile->head);
     if (walk->needs.block)
-        sum_block(walk, tile);
+        sum_block(walk, tile, next);
     else
         posenc_attention_sum_directly(walk, tile, next);
     const float *const *bias = posenc_attention_biases(walk, tile);
@@ -259,7 +291,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     for (int64_t r = 0; r < walk->rows; r++)
         room->fresh[at + r] |= room->begin[r] < room->end[r];
     if (walk->needs.block)
-        total_block(walk, tile, hidden, room->o + at * walk->padded);
+        total_block(walk, tile, next, hidden, room->o + at * walk->padded);
     else
         total_directly(walk, tile, next, room->o + at * walk->padded);
 }

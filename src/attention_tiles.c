@@ -117,6 +117,10 @@ static void finish_row(const struct posenc_attention_walk *walk, int64_t key_hea
     int64_t at = (key_head - walk->head) * walk->rows + r;
     int64_t token = walk->s.first_query + walk->token + r / walk->members;
     int64_t h = posenc_attention_query_head(job, key_head, walk->member + r % walk->members);
+    if (r + POSENC_ATTENTION_AHEAD < walk->rows)
+        posenc_attention_ask(
+            job->out, posenc_attention_row(walk, job->out, key_head, r + POSENC_ATTENTION_AHEAD),
+            1);
     struct posenc_attention_sums total = {
         .m = room->total_m[at], .o = room->total_o + at * walk->padded, .any = room->any[at]};
     memcpy(total.l, room->total_l + at * CHAINS, sizeof(total.l));
@@ -140,16 +144,27 @@ static int next_tile(const struct posenc_attention_walk *walk, int64_t first, in
     return 1;
 }
 
+/*
+ * 1 if the keys of a head lie so far apart that machines do not see the pattern and fetch them by
+ * themselves. Where they do, asking for the next tile as well costs up to a third of the speed.
+ */
+static int is_scattered(const struct posenc_attention_job *job)
+{
+    ptrdiff_t token = posenc_step(job->k, 1);
+    return (token < 0 ? -token : token) >= 2 * job->channels;
+}
+
 static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
 {
     struct posenc_attention_tile tiles[2];
+    const int fetch = walk->needs.block || is_scattered(walk->job);
     int at = 0;
     int64_t first = range.begin - range.begin % TILE;
     posenc_attention_place(walk, walk->head, first, range, &tiles[0]);
     for (int more = 1; more; at = !at) {
         const struct posenc_attention_tile *tile = &tiles[at];
         more = next_tile(walk, tile->first, tile->head, range, &tiles[!at]);
-        posenc_attention_step(walk, tile, more ? &tiles[!at] : NULL);
+        posenc_attention_step(walk, tile, more && fetch ? &tiles[!at] : NULL);
         int64_t end = tile->first + TILE;
         if (tile->head == walk->head + walk->heads - 1 && (end % SPAN == 0 || !more))
             end_spans(walk, tile->first / SPAN);
@@ -194,13 +209,17 @@ struct cut {
 static struct cut cut_rows(struct posenc_attention_needs *needs, int64_t all, size_t memory)
 {
     struct cut cut = {0, 1, needs->turned ? TILE : 0};
+    const int wide_q = needs->wide_q;
     needs->block = all >= FEW_ROWS;
     if (needs->block) {
+        /* Queries side by side: those of a view may lie 4 KiB apart, which one cache set holds. */
+        needs->wide_q = 1;
         int64_t most = all < BLOCK_ROWS ? all : BLOCK_ROWS;
         cut.rows = fit_rows(needs, cut.turned_keys, most, memory);
         if (cut.rows >= LEAST_ROWS)
             return cut;
         needs->block = 0;
+        needs->wide_q = wide_q;
     }
     for (;; cut.turned_keys /= 4) {
         cut.rows = fit_rows(needs, cut.turned_keys, all < DIRECT_ROWS ? all : DIRECT_ROWS, memory);
@@ -230,15 +249,21 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void cut_members(struct posenc_attention_walk *walk, int64_t rows)
+/* Queries before heads: all heads of a query often lie in one page of q and of out, and a page that
+ * is left for long costs more to find again than keys do to read again. */
+static void cut_members(struct posenc_attention_walk *walk, int64_t rows, int64_t heads)
 {
-    int64_t group = walk->job->heads / walk->job->key_heads, parts = (group + rows - 1) / rows;
+    const struct posenc_attention_job *job = walk->job;
+    int64_t group = job->heads / job->key_heads, parts = (group + rows - 1) / rows;
     int64_t members = (group + parts - 1) / parts, tokens = rows / members;
-    for (walk->member = 0; walk->member < group; walk->member += members) {
-        walk->members = least(members, group - walk->member);
-        for (walk->token = 0; walk->token < walk->s.queries; walk->token += tokens) {
-            walk->tokens = least(tokens, walk->s.queries - walk->token);
-            walk_rows(walk);
+    for (walk->token = 0; walk->token < walk->s.queries; walk->token += tokens) {
+        walk->tokens = least(tokens, walk->s.queries - walk->token);
+        for (walk->head = 0; walk->head < job->key_heads; walk->head += heads) {
+            walk->heads = least(heads, job->key_heads - walk->head);
+            for (walk->member = 0; walk->member < group; walk->member += members) {
+                walk->members = least(members, group - walk->member);
+                walk_rows(walk);
+            }
         }
     }
 }
@@ -258,10 +283,7 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
         heads = fit_heads(job, &walk->needs, &cut, size);
     posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
     walk->turned_keys = cut.turned_keys;
-    for (walk->head = 0; walk->head < job->key_heads; walk->head += heads) {
-        walk->heads = least(heads, job->key_heads - walk->head);
-        cut_members(walk, cut.rows);
-    }
+    cut_members(walk, cut.rows, heads);
     return 1;
 }
 

@@ -79,6 +79,32 @@ static inline int64_t posenc_attention_query_head(const struct posenc_attention_
                : key_head + member * job->key_heads;
 }
 
+/* Rows of one head lie a page apart in most views, so that no machine foresees the next: asked for
+ * this many before their turn. */
+enum { POSENC_ATTENTION_AHEAD = 6 };
+
+/* A head of q or out that will be read, or written. */
+static inline void posenc_attention_ask(const posenc_tensor *t, const char *head, int to_write)
+{
+    int64_t bytes = t->shape[3] * posenc_dtype_size(t->dtype);
+    for (int64_t at = 0; at < bytes; at += 64) {
+        if (to_write)
+            __builtin_prefetch(head + at, 1, 3);
+        else
+            __builtin_prefetch(head + at, 0, 3);
+    }
+}
+
+/* Where the head of a row lies in q, out or another view like them. */
+static inline char *posenc_attention_row(const struct posenc_attention_walk *walk,
+                                         const posenc_tensor *t, int64_t key_head, int64_t r)
+{
+    int64_t token = walk->s.first_query + walk->token + r / walk->members;
+    int64_t member = walk->member + r % walk->members;
+    int64_t h = posenc_attention_query_head(walk->job, key_head, member);
+    return posenc_element(t, walk->s.batch, token, h, 0);
+}
+
 /* What a query sees of the spans that the call is about. */
 struct posenc_attention_range posenc_attention_wanted_keys(const struct posenc_attention_walk *walk,
                                                            int64_t query);
