@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention tile by tile: the bits of the oracle in every order of memory, between unreadable
+ * pages, with any workspace. */
+#include "attention_options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "attention_support.h"
+#include "support/guard.h"
+#include "support/half.h"
+#include "support/test.h"
+#include "support/view.h"
+
+/* q, k, v and out, each in a random order of memory, between guards of its own. */
+struct call {
+    struct test_view view[4];
+    struct test_guard guard[4];
+    void *memory[4];
+    posenc_attention_params params;
+    int64_t queries, heads, key_heads, channels, values;
+};
+
+enum { Q, K, V, OUT };
+
+static int64_t pick(struct test_random *random, const int64_t *from, uint32_t count)
+{
+    return from[test_below(random, count)];
+}
+
+static void call_init(struct call *c, int64_t queries, int64_t keys, int64_t channels,
+                      int64_t values, struct test_random *random)
+{
+    const int64_t batch = 1 + test_below(random, 2);
+    c->queries = queries;
+    c->channels = channels;
+    c->values = values;
+    c->key_heads = 1 + test_below(random, 3);
+    c->heads = c->key_heads * (1 + test_below(random, 5));
+    for (int i = 0; i < 4; i++) {
+        struct test_view *view = &c->view[i];
+        int of_keys = i == K || i == V;
+        *view = test_view_new((enum test_order)test_below(random, TEST_ORDERS),
+                              (int32_t)(1 + test_below(random, 3)), batch,
+                              of_keys ? keys : queries, of_keys ? c->key_heads : c->heads,
+                              i == V || i == OUT ? values : channels);
+        size_t size = (size_t)test_size(view->tensor.dtype);
+        c->guard[i] = test_guard_new((size_t)view->elements * size);
+        c->memory[i] = test_guard_at(&c->guard[i], (size_t)view->elements * size, size,
+                                     (enum test_place)test_below(random, TEST_PLACES));
+        test_view_at(view, c->memory[i]);
+        test_view_fill(view, c->memory[i], TEST_NAN, 0, view->tensor.shape[3], random);
+    }
+    posenc_attention_params_init(&c->params);
+    c->params.causal = (int32_t)test_below(random, 2);
+    c->params.window_left = test_below(random, 3) ? -1 : (int64_t)test_below(random, 100);
+    c->params.first_key = test_below(random, 2) ? (int64_t)test_below(random, 3000) : 0;
+}
+
+static void call_free(struct call *c)
+{
+    for (int i = 0; i < 4; i++)
+        test_guard_free(&c->guard[i]);
+}
+
+static size_t out_bytes(const struct call *c)
+{
+    return (size_t)c->view[OUT].elements * (size_t)test_size(c->view[OUT].tensor.dtype);
+}
+
+static void call_run(struct call *c, int32_t isa)
+{
+    posenc_error error = {0, ""};
+    c->params.isa = isa;
+    memset(c->memory[OUT], FILL_BYTE, out_bytes(c));
+    test_ok(posenc_attention(&c->params, &c->view[Q].tensor, &c->view[K].tensor,
+                             &c->view[V].tensor, &c->view[OUT].tensor, &error),
+            &error);
+}
+
+/* No workspace, one of any size and alignment, and the one that is asked for. */
+static void call_compare(struct call *c, struct test_random *random)
+{
+    posenc_error error = {0, ""};
+    size_t bytes = out_bytes(c), wanted = 0;
+    char *expected = malloc(bytes);
+    assert_non_null(expected);
+    call_run(c, POSENC_ISA_SCALAR);
+    memcpy(expected, c->memory[OUT], bytes);
+    test_ok(posenc_attention_workspace(c->queries, c->heads, c->key_heads, c->channels, c->values,
+                                       &wanted, &error),
+            &error);
+    struct test_guard guard = test_guard_new(wanted + 1);
+    for (int i = 0; i < 3; i++) {
+        size_t size = i == 0 ? 0 : i == 1 ? test_below(random, (uint32_t)wanted + 1) : wanted;
+        c->params.workspace = size ? test_guard_at(&guard, size, 1, TEST_AT_END) : NULL;
+        c->params.workspace_size = size;
+        call_run(c, POSENC_ISA_DEFAULT);
+        if (memcmp(expected, c->memory[OUT], bytes) != 0)
+            fail_msg("%lld queries, %lld of %lld heads, widths %lld and %lld, workspace of %zu: "
+                     "other bits",
+                     (long long)c->queries, (long long)c->heads, (long long)c->key_heads,
+                     (long long)c->channels, (long long)c->values, size);
+    }
+    test_guard_free(&guard);
+    free(expected);
+}
+
+static void every_order_of_memory_has_the_bits_of_the_oracle(void **state)
+{
+    static const int64_t queries[] = {1, 2, 3, 5, 12, 17, 70, 200};
+    static const int64_t widths[] = {1, 3, 16, 20, 33, 64, 80, 128};
+    const int calls = test_quick() ? 20 : 150;
+    struct test_random random = {11};
+    (void)state;
+    for (int i = 0; i < calls; i++) {
+        struct call c;
+        int64_t n = pick(&random, queries, test_quick() ? 6 : 8);
+        call_init(&c, n, 1 + test_below(&random, 300), pick(&random, widths, 8),
+                  pick(&random, widths, 8), &random);
+        call_compare(&c, &random);
+        call_free(&c);
+    }
+}
+
+/* Heads so wide that the stack holds few rows, or none. */
+static void wide_heads_have_the_bits_of_the_oracle(void **state)
+{
+    static const int64_t widths[] = {500, 1024, 2000, 4095, 4096};
+    struct test_random random = {12};
+    (void)state;
+    for (int i = 0; i < (test_quick() ? 2 : 8); i++) {
+        struct call c;
+        call_init(&c, 1 + test_below(&random, 14), 1 + test_below(&random, 70),
+                  pick(&random, widths, 5), pick(&random, widths, 5), &random);
+        call_compare(&c, &random);
+        call_free(&c);
+    }
+}
+
+/* Every option, in workspaces of every size. */
+static void workspaces_never_change_the_bits(void **state)
+{
+    const int calls = test_quick() ? 30 : 300;
+    uint64_t seed = 13;
+    struct test_random random = {13};
+    struct test_guard guard = test_guard_new(1 << 19);
+    char text[200];
+    (void)state;
+    for (int i = 0; i < calls; i++) {
+        struct options o;
+        unsigned with = options_choose(&seed);
+        options_init(&o, with, seed);
+        size_t bytes = options_result_bytes(&o);
+        char *expected = malloc(2 * bytes), *result = expected + bytes;
+        assert_non_null(expected);
+        options_run(&o, POSENC_ISA_SCALAR);
+        options_results(&o, expected);
+        size_t size = 51201 + test_below(&random, (1 << 19) - 51201);
+        o.call.params.workspace = test_guard_at(&guard, size, 1, TEST_AT_END);
+        o.call.params.workspace_size = size;
+        options_run(&o, POSENC_ISA_DEFAULT);
+        options_results(&o, result);
+        if (memcmp(expected, result, bytes) != 0)
+            fail_msg("call %d, %s, workspace of %zu: other bits", i,
+                     options_text(with, text, sizeof(text)), size);
+        free(expected);
+        options_free(&o);
+    }
+    test_guard_free(&guard);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_of_memory_has_the_bits_of_the_oracle),
+        cmocka_unit_test(wide_heads_have_the_bits_of_the_oracle),
+        cmocka_unit_test(workspaces_never_change_the_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
