@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
     bench::add_biases();
     bench::add_permutation();
     bench::add_absolute();
+    bench::add_attention();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return 0;

@@ -11,6 +11,7 @@ void add_conversion();
 void add_biases();
 void add_permutation();
 void add_absolute();
+void add_attention();
 
 } // namespace bench
 
