@@ -6,7 +6,7 @@ enum {
     TILE = POSENC_ATTENTION_TILE,
     CHAINS = POSENC_ATTENTION_CHAINS,
     SPAN = POSENC_ATTENTION_SPAN,
-    STACK = 50 << 10,   /* bytes: all else of a call fits the rest of 64 KiB */
+    STACK = 43 << 10,   /* bytes: all else of a call fits the rest of 64 KiB */
     BLOCK_ROWS = 192,   /* more gain nothing */
     LEAST_ROWS = 8,     /* for which packing a tile pays */
     DIRECT_ROWS = 16,   /* rows of a head that read a tile directly */
