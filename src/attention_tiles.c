@@ -154,6 +154,19 @@ static int is_scattered(const struct posenc_attention_job *job)
     return (token < 0 ? -token : token) >= 2 * job->channels;
 }
 
+/* Machines stop fetching at the end of a page: the first line of each page of the next tile. */
+static void ask_pages(const struct posenc_attention_job *job,
+                      const struct posenc_attention_tile *next)
+{
+    enum { PAGE = 4096 };
+    const int64_t key = job->channels * posenc_dtype_size(job->k->dtype);
+    const int64_t value = job->values * posenc_dtype_size(job->v->dtype);
+    for (int64_t i = 0; i < TILE; i += key < PAGE ? PAGE / key : 1)
+        __builtin_prefetch(next->key[i], 0, 3);
+    for (int64_t i = 0; i < TILE; i += value < PAGE ? PAGE / value : 1)
+        __builtin_prefetch(next->value[i], 0, 3);
+}
+
 static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
 {
     struct posenc_attention_tile tiles[2];
@@ -164,6 +177,8 @@ static void go_through(struct posenc_attention_walk *walk, struct posenc_attenti
     for (int more = 1; more; at = !at) {
         const struct posenc_attention_tile *tile = &tiles[at];
         more = next_tile(walk, tile->first, tile->head, range, &tiles[!at]);
+        if (more && !fetch)
+            ask_pages(walk->job, &tiles[!at]);
         posenc_attention_step(walk, tile, more && fetch ? &tiles[!at] : NULL);
         int64_t end = tile->first + TILE;
         if (tile->head == walk->head + walk->heads - 1 && (end % SPAN == 0 || !more))
