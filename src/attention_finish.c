@@ -2,6 +2,7 @@
 /* The end of a row of attention: spans folded, sink, quotient, rotation back, lse. */
 #include "attention_functions.h"
 #include "attention_job.h"
+#include "attention_kernels.h"
 #include "attention_rotate.h"
 
 void posenc_attention_clear(struct posenc_attention_sums *sums, int64_t values)
@@ -58,6 +59,19 @@ static void put_row(const struct posenc_attention_job *job, int64_t batch, int64
         job->kernels->convert[POSENC_F32 - 1][job->out->dtype - 1](y, out, (size_t)job->values);
 }
 
+/* total / l, zeros if nothing was seen; every NaN is the canonical one. */
+static void divide(const struct posenc_attention_job *job, int any, float l, float *y)
+{
+    const struct posenc_attention_kernels *kernels = job->kernels->attention_tiles;
+    if (!any)
+        memset(y, 0, (size_t)job->values * sizeof(float));
+    else if (kernels)
+        kernels->quotient(y, l, job->values, y);
+    else
+        for (int64_t c = 0; c < job->values; c++)
+            y[c] = posenc_canonical(y[c] / l);
+}
+
 float posenc_attention_finish(const struct posenc_attention_job *job, int64_t batch, int64_t token,
                               int64_t head, struct posenc_attention_sums *total, float *spare)
 {
@@ -66,15 +80,14 @@ float posenc_attention_finish(const struct posenc_attention_job *job, int64_t ba
     if (p->sinks)
         add_sink(total, p->sinks[head], job->values);
     float l = posenc_halving_tree(total->l);
-    for (int64_t c = 0; c < job->values; c++)
-        y[c] = total->any ? y[c] / l : 0.0f;
+    divide(job, total->any, l, y);
     if (p->output_rows && total->any) {
         const float *row = (const float *)posenc_element(p->output_rows, batch, token, 0, 0);
         posenc_attention_turn_back(job->kernels, p->rope, y, job->values, row, spare);
         y = spare;
+        for (int64_t c = 0; c < job->values; c++)
+            y[c] = posenc_canonical(y[c]);
     }
-    for (int64_t c = 0; c < job->values; c++)
-        y[c] = posenc_canonical(y[c]);
     put_row(job, batch, token, head, y);
     if (p->lse)
         *(float *)posenc_element(p->lse, batch, token, head, 0) = log_sum(total->m, l);

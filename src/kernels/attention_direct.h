@@ -21,7 +21,7 @@ struct quads {
 static POSENC_INLINE void fetch(const void *p, int64_t count, int dtype)
 {
     for (int64_t at = 0; at < count * (int64_t)posenc_size(dtype); at += LINE)
-        __builtin_prefetch((const char *)p + at, 0, 3);
+        __builtin_prefetch((const char *)p + at, 0, 2);
 }
 
 static POSENC_INLINE struct quad zero_quad(void)
