@@ -312,7 +312,9 @@ static struct posenc_attention_needs needs_of(const struct posenc_attention_job 
         .deberta = p->deberta != NULL};
 }
 
-void posenc_attention_tiles_job(const struct posenc_attention_job *job)
+/* By itself, so that its stack is free where the scalar job takes over. Returns 0 if not even one
+ * row has room. */
+static __attribute__((noinline)) int walk_all(const struct posenc_attention_job *job)
 {
     _Alignas(64) char stack[STACK];
     struct posenc_attention_walk walk;
@@ -326,11 +328,16 @@ void posenc_attention_tiles_job(const struct posenc_attention_job *job)
     posenc_attention_bias_init(&walk.bias, job);
     for (int64_t n = 0; n < job->sequences; n++) {
         walk.s = posenc_attention_sequence_of(job, n);
-        if (!walk_sequence(&walk, memory, size)) {
-            posenc_attention_scalar_job(job);
-            return;
-        }
+        if (!walk_sequence(&walk, memory, size))
+            return 0;
     }
+    return 1;
+}
+
+void posenc_attention_tiles_job(const struct posenc_attention_job *job)
+{
+    if (!walk_all(job))
+        posenc_attention_scalar_job(job);
 }
 
 size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels, int64_t values)
