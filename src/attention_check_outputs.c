@@ -4,6 +4,7 @@
 #include "bias.h"
 #include "error.h"
 #include "plan.h"
+#include "sides.h"
 
 static int32_t check_float(const posenc_tensor *t, const char *name, posenc_error *error)
 {
@@ -90,8 +91,11 @@ static int32_t check_output_rows(const struct posenc_attention_job *job,
                            "out.shape[3] is %d: must be the head_dim (%d) or rotary_dim (%d) of "
                            "params.rope",
                            job->values, (int64_t)plan->head_dim, (int64_t)plan->rotary_dim);
-    int32_t status = posenc_view_check(&memory->in[memory->ins++], rows, "params.output_rows",
-                                       error);
+    posenc_error inner = {0};
+    int32_t status = posenc_direction_check(plan, POSENC_INVERSE, &inner);
+    if (status)
+        return posenc_fail(error, status, "params.output_rows: %s", inner.text);
+    status = posenc_view_check(&memory->in[memory->ins++], rows, "params.output_rows", error);
     if (!status)
         status = check_float(rows, "params.output_rows", error);
     return status ? status

@@ -65,8 +65,7 @@ static int32_t check_side(const posenc_plan *plan, struct posenc_side *s, const 
     return status ? status : posenc_writable_check(&s->out_view, error);
 }
 
-/* What INVERSE divides out must be one factor, the same for every row. */
-static int32_t check_direction(const posenc_plan *plan, int32_t direction, posenc_error *error)
+int32_t posenc_direction_check(const posenc_plan *plan, int32_t direction, posenc_error *error)
 {
     if (direction < POSENC_FORWARD || direction > POSENC_TRANSPOSE)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
@@ -117,7 +116,7 @@ int32_t posenc_sides_check(const posenc_plan *plan, int32_t direction,
     if (!t->q && !t->k && !t->q_out && !t->k_out)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "q is NULL and k is NULL: one must be given");
-    int32_t status = check_direction(plan, direction, error);
+    int32_t status = posenc_direction_check(plan, direction, error);
     if (!status)
         status = check_side(plan, &side[0], t->q, t->q_out, "q", "q_out", error);
     if (!status)

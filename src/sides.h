@@ -23,6 +23,9 @@ int32_t posenc_sides_check(const posenc_plan *plan, int32_t direction,
                            const struct posenc_tensors *tensors, struct posenc_side side[2],
                            posenc_error *error);
 
+/* Checks a direction alone: what INVERSE divides out must be one factor, the same for every row. */
+int32_t posenc_direction_check(const posenc_plan *plan, int32_t direction, posenc_error *error);
+
 /* The rest is for sides that have passed. */
 
 /* 1 if the tensors of the call are F64: all are, or none. */

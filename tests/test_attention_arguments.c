@@ -329,6 +329,40 @@ static void shared_memory_is_refused(void **state)
     free(c);
 }
 
+/* Plans for which posenc_rotate refuses INVERSE too. */
+static void results_turn_back_by_plans_that_can(void **state)
+{
+    static const double divisors[R / 2] = {1, 1};
+    struct call *c = malloc(sizeof(*c));
+    posenc_rope_params rope;
+    posenc_plan *other = NULL;
+    (void)state;
+    posenc_rope_params_init(&rope);
+    rope.layout = POSENC_ADJACENT;
+    rope.head_dim = D;
+    rope.rotary_dim = R;
+    rope.xpos = POSENC_XPOS_QUERIES;
+    assert_int_equal(posenc_plan_create(&other, &rope, NULL), POSENC_OK);
+    good_call(c);
+    c->params.rope = other;
+    assert_status(c, ARGUMENT, "params.output_rows: direction is POSENC_INVERSE");
+    c->params.output_rows = NULL;
+    assert_status(c, POSENC_OK, "");
+    posenc_plan_free(other);
+    rope.xpos = POSENC_XPOS_NONE;
+    rope.scaling = POSENC_SCALING_LONGROPE;
+    rope.original_max_position = 16;
+    rope.short_factors = rope.long_factors = divisors;
+    rope.short_attention = 1;
+    rope.long_attention = 2;
+    assert_int_equal(posenc_plan_create(&other, &rope, NULL), POSENC_OK);
+    good_call(c);
+    c->params.rope = other;
+    assert_status(c, ARGUMENT, "attention factor is 1 or 2 by length");
+    posenc_plan_free(other);
+    free(c);
+}
+
 static int32_t spans(struct call *c, int64_t first, posenc_error *error)
 {
     return posenc_attention_spans(&c->params, &c->q, &c->k, &c->v, first, &c->state, error);
@@ -394,6 +428,7 @@ int main(void)
         cmocka_unit_test(each_fault_is_refused),
         cmocka_unit_test(one_relative_term_at_most),
         cmocka_unit_test(shared_memory_is_refused),
+        cmocka_unit_test(results_turn_back_by_plans_that_can),
         cmocka_unit_test(spans_and_join_have_their_own_rules),
         cmocka_unit_test(workspace_takes_only_shapes_that_exist),
     };
