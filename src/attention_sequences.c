@@ -84,20 +84,22 @@ static int32_t check_each(const struct posenc_attention_job *job,
     return status;
 }
 
-/* One sequence by itself. Distances of relative terms must fit int32. */
+/* One sequence by itself. Distances of relative terms must fit int32. Where there are no heads,
+ * tokens may be so many that places overflow; no row stands at them. */
 static int32_t check_sequence(const struct posenc_attention_job *job, int64_t sequence,
                               posenc_error *error)
 {
     const posenc_attention_params *p = &job->params;
     const int64_t limit = INT64_C(1) << 30;
-    const struct posenc_attention_sequence s = posenc_attention_sequence_of(job, sequence);
     int64_t stored = p->sequences ? p->key_starts[sequence + 1] - p->key_starts[sequence]
                                   : job->k->shape[1];
-    if (s.keys > stored)
+    if (p->key_counts && p->key_counts[sequence] > stored)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "params.key_counts[%d] is %d: must be 0..%d", sequence, s.keys, stored);
-    if (!p->alibi && !p->t5 && !p->deberta)
+                           "params.key_counts[%d] is %d: must be 0..%d", sequence,
+                           p->key_counts[sequence], stored);
+    if (!job->heads || (!p->alibi && !p->t5 && !p->deberta))
         return POSENC_OK;
+    const struct posenc_attention_sequence s = posenc_attention_sequence_of(job, sequence);
     if (s.first_key + s.keys > limit || s.place < -limit || s.place + s.queries > limit)
         return posenc_fail(error, POSENC_ERROR_POSITION,
                            "sequence %d has keys up to %d and queries from %d on to %d: relative "

@@ -415,6 +415,28 @@ static void absent_keys_may_have_any_strides(void **state)
     for (int i = 0; i < 8; i++) assert_true(y[i] == 0.0f);
 }
 
+/* Without heads nothing is attended to, however many tokens there are said to be. */
+static void tokens_without_heads_may_be_any_number(void **state)
+{
+    posenc_tensor q, k, table;
+    posenc_attention_params params;
+    posenc_t5_params t5;
+    posenc_error error = {0, ""};
+
+    (void)state;
+    posenc_attention_params_init(&params);
+    posenc_t5_params_init(&t5);
+    posenc_tensor_contiguous(&q, NULL, POSENC_F32, 1, INT64_MAX, 0, 2);
+    posenc_tensor_contiguous(&k, NULL, POSENC_F32, 1, INT64_MAX, 0, 2);
+    posenc_tensor_contiguous(&table, &error, POSENC_F32, 1, 32, 1, 1);
+    params.first_key = INT64_C(1) << 53;
+    assert_int_equal(posenc_attention(&params, &q, &k, &k, &q, &error), POSENC_OK);
+    params.t5 = &t5;
+    params.t5_table = &table;
+    params.align = POSENC_ALIGN_OFFSET;
+    if (posenc_attention(&params, &q, &k, &k, &q, &error) != POSENC_OK) fail_msg("%s", error.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +453,7 @@ int main(void)
         cmocka_unit_test(inputs_may_share_memory),
         cmocka_unit_test(strides_beyond_32_bits_work),
         cmocka_unit_test(absent_keys_may_have_any_strides),
+        cmocka_unit_test(tokens_without_heads_may_be_any_number),
     };
     return cmocka_run_group_tests_name("attention checks", tests, NULL, NULL);
 }
