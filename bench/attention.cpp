@@ -25,6 +25,7 @@ volatile float sink;
 struct shape_of_call {
     int64_t queries, keys, heads;
     bool heads_first; /* of the cache: [H][T][D], else [T][H][D] */
+    size_t page;
 };
 
 /* Views of one call, with the workspace that it asks for. */
@@ -32,8 +33,9 @@ class problem {
   public:
     problem(int32_t isa, int32_t dtype, const shape_of_call &of)
         : cache_bytes(static_cast<size_t>(of.keys * key_heads * width) * element_size(dtype)),
-          row_elements(static_cast<size_t>(of.queries * of.heads * width)), cache(2 * cache_bytes),
-          rows(2 * row_elements * sizeof(float)) {
+          row_elements(static_cast<size_t>(of.queries * of.heads * width)),
+          cache(2 * cache_bytes, of.page),
+          rows(2 * row_elements * sizeof(float), of.page) {
         fill(cache.as<void>(), dtype, 2 * cache_bytes / element_size(dtype));
         fill(rows.as<void>(), dtype, row_elements);
         posenc_tensor_contiguous(&q, rows.as<void>(), dtype, 1, of.queries, of.heads, width);
@@ -56,7 +58,7 @@ class problem {
         require(posenc_attention_workspace(of.queries, of.heads, key_heads, width, width, &bytes,
                                            &error),
                 error);
-        workspace = std::make_unique<buffer>(bytes + 1);
+        workspace = std::make_unique<buffer>(bytes + 1, of.page);
         params.workspace = bytes ? workspace->as<void>() : nullptr;
         params.workspace_size = bytes;
     }
@@ -108,11 +110,20 @@ void prefill(benchmark::State &state, int32_t isa, int32_t dtype, const shape_of
 }
 
 void add_decode(int32_t isa, int32_t dtype, int64_t keys, int64_t heads, bool heads_first) {
-    const shape_of_call of = {1, keys, heads, heads_first};
+    const shape_of_call of = {1, keys, heads, heads_first, 4096};
     add("attention/decode/" + std::to_string(heads) + "_8/" + dtype_name(dtype) + "/" +
             (heads_first ? "HTD" : "THD") + "/" + posenc_isa_name(isa) + "/" +
             std::to_string(keys),
         [=](benchmark::State &s) { decode(s, isa, dtype, of); });
+}
+
+void add_prefill(int32_t isa, int32_t dtype, int64_t tokens, bool fed, size_t page) {
+    add(std::string("attention/prefill_") + (fed ? "fed" : "peak") +
+            (page > 4096 ? "_2MiB/" : "/") + dtype_name(dtype) + "/" + posenc_isa_name(isa) + "/" +
+            std::to_string(tokens),
+        [=](benchmark::State &s) {
+            prefill(s, isa, dtype, {tokens, tokens, 8, true, page}, fed);
+        });
 }
 
 } // namespace
@@ -128,12 +139,8 @@ void add_attention() {
                         add_decode(isa, dtype, keys, heads, heads_first);
             for (int64_t tokens : {512, 2048})
                 for (bool fed : {false, true})
-                    add(std::string("attention/prefill_") + (fed ? "fed/" : "peak/") +
-                            dtype_name(dtype) + "/" + posenc_isa_name(isa) + "/" +
-                            std::to_string(tokens),
-                        [=](benchmark::State &s) {
-                            prefill(s, isa, dtype, {tokens, tokens, 8, true}, fed);
-                        });
+                    for (size_t page : {size_t{4096}, size_t{2} << 20})
+                        add_prefill(isa, dtype, tokens, fed, page);
         }
     }
 }

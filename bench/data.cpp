@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <sys/mman.h>
+
 namespace bench {
 namespace {
 
@@ -82,6 +84,16 @@ qk::qk(const shape &of, int32_t data_type, size_t number_of_copies)
     posenc_tensor_contiguous(&q, arena.as<void>(), dtype, 1, of.tokens, of.q_heads, of.width);
     posenc_tensor_contiguous(&k, arena.as<void>(q_bytes), dtype, 1, of.tokens, of.k_heads,
                              of.width);
+}
+
+buffer::buffer(size_t bytes, size_t page)
+    : memory(std::aligned_alloc(page, (bytes + page - 1) / page * page), &std::free) {
+    if (!memory)
+        throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    if (page > 4096)
+        madvise(memory.get(), (bytes + page - 1) / page * page, MADV_HUGEPAGE);
+#endif
 }
 
 row_buffer::row_buffer(const posenc_plan *plan, int64_t tokens, int32_t dtype)

@@ -46,11 +46,8 @@ plan_pointer make_plan(int32_t isa, int32_t layout, int64_t width,
 /* Memory aligned to a page. Nothing depends on it but the comparison between rows of the table. */
 class buffer {
   public:
-    explicit buffer(size_t bytes)
-        : memory(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), &std::free) {
-        if (!memory)
-            throw std::bad_alloc();
-    }
+    /* Aligned to `page` bytes; 2 MiB ask the system for pages of that size. */
+    explicit buffer(size_t bytes, size_t page = 4096);
     template <class T> T *as(size_t byte = 0) const {
         return reinterpret_cast<T *>(static_cast<char *>(memory.get()) + byte);
     }
