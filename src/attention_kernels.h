@@ -84,8 +84,8 @@ posenc_attention_direct_totals_kernel(const struct posenc_attention_direct_total
  *             bias is -inf; a row that sees nothing of the tile gets begin = end = 0. Weights of
  *             slots that a row does not see are +0. Returns 1 if any slot of a row is hidden.
  *   shares    one row, with m and l final: weights become E((s - m) log2e) / l
- *   fold      the sums of a span into those of a row: m, l, o into total; l and o become 0, m
- *             -FLT_MAX
+ *   fold      the sums of a span into those of a row: m, l, o into total, which is not read for the
+ *             first span; the span's l and o become 0, m -FLT_MAX
  *   quotient  out[c] = o[c] / l, every NaN the canonical one; out has padded floats, may be o
  */
 struct posenc_attention_weights {
@@ -105,8 +105,9 @@ struct posenc_attention_state {
 
 typedef int posenc_attention_weigh(const struct posenc_attention_weights *job);
 typedef void posenc_attention_share(const struct posenc_attention_weights *row, float m, float l);
-typedef void posenc_attention_fold_kernel(const struct posenc_attention_state *total,
-                                   const struct posenc_attention_state *span, int64_t values);
+typedef void posenc_attention_fold_kernel(int first, const struct posenc_attention_state *total,
+                                          const struct posenc_attention_state *span,
+                                          int64_t values);
 typedef void posenc_attention_divide(const float *o, float l, int64_t values, float *out);
 
 struct posenc_attention_kernels {

@@ -204,19 +204,34 @@ static void sum_block(struct posenc_attention_walk *walk, const struct posenc_at
     }
 }
 
+/* The values of a tile as the block kernels want them: in place if they lie like that. */
+static const float *wide_values(const struct posenc_attention_walk *walk,
+                                const struct posenc_attention_tile *tile)
+{
+    const posenc_tensor *v = walk->job->v;
+    int in_place = v->dtype == POSENC_F32 && v->shape[3] == walk->padded && tile->begin == 0;
+    const int64_t row = walk->padded * (int64_t)sizeof(float);
+    for (int64_t i = 1; in_place && i < tile->end; i++)
+        in_place = tile->value[i] == (const char *)tile->value[i - 1] + row;
+    if (in_place)
+        return tile->value[0];
+    walk->kernels->widen[v->dtype - 1](tile->value, tile->begin, tile->end, v->shape[3],
+                                       walk->room.tile);
+    return walk->room.tile;
+}
+
 static void total_block(struct posenc_attention_walk *walk,
                         const struct posenc_attention_tile *tile,
                         const struct posenc_attention_tile *next, int hidden, float *o)
 {
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
-    walk->kernels->widen[job->v->dtype - 1](tile->value, tile->begin, tile->end, job->values,
-                                            room->tile);
+    const float *wide = wide_values(walk, tile);
     for (int64_t r = 0; r < walk->rows; r += SHARE) {
         int64_t rows = walk->rows - r < SHARE ? walk->rows - r : SHARE;
         ask_share(walk, job->v, next ? next->value : NULL, tile->head, r, rows);
         walk->kernels->block_totals(&(struct posenc_attention_totals){
-            rows, job->values, room->w + r * TILE, room->a + r, room->tile, room->begin + r,
+            rows, job->values, room->w + r * TILE, room->a + r, wide, room->begin + r,
             room->end + r, hidden ? room->hidden + r : NULL, o + r * walk->padded});
     }
 }

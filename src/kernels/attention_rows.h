@@ -60,53 +60,67 @@ static POSENC_INLINE uint64_t slots_between(int64_t begin, int64_t end)
     return ~UINT64_C(0) << begin & ~UINT64_C(0) >> (TILE - end);
 }
 
+enum { VECTORS = TILE / LANES };
+
 /*
- * The scores of a row's tile in place of its sums, -inf where it sees nothing: such a slot has
- * weight +0 and raises no maximum. Returns the hidden slots of its range.
+ * The scores of a row's tile from its sums, -inf where it sees nothing: such a slot has weight +0
+ * and raises no maximum. Returns the hidden slots of its range. A tile stays in registers from here
+ * to its weights, hence the loops without an end of their own.
  */
 static POSENC_INLINE uint64_t row_scores(const struct posenc_attention_weights *job, int64_t r,
-                                         int capped)
+                                         int capped, vector s[VECTORS])
 {
-    float *w = job->w + r * TILE;
-    const float *bias = job->bias ? job->bias[r] : NULL;
+    const float *w = job->w + r * TILE, *bias = job->bias ? job->bias[r] : NULL;
     int64_t begin = job->begin[r], end = job->end[r];
     vector scale = V(set1_)(job->scale[r]), cap = V(set1_)(job->cap);
     vector nothing = V(set1_)(posenc_float(0xff800000u)), lowest = V(set1_)(-FLT_MAX);
     uint64_t hidden = 0;
-    for (int64_t j = 0; j < TILE; j += LANES) {
-        vector s = score(V(load_f32_)(w + j), scale, capped, cap, bias ? bias + j : NULL);
-        if (bias) {
-            vector b = V(load_f32_)(bias + j);
-            hidden |= (uint64_t)V(bits_below_)(b, lowest) << j;
-            s = V(select_below_)(b, lowest, nothing, s);
+#pragma GCC unroll 16
+    for (int i = 0; i < VECTORS; i++)
+        s[i] = score(V(load_f32_)(w + i * LANES), scale, capped, cap,
+                     bias ? bias + i * LANES : NULL);
+    if (bias)
+#pragma GCC unroll 16
+        for (int i = 0; i < VECTORS; i++) {
+            vector b = V(load_f32_)(bias + i * LANES);
+            hidden |= (uint64_t)V(bits_below_)(b, lowest) << i * LANES;
+            s[i] = V(select_below_)(b, lowest, nothing, s[i]);
         }
-        if (begin > j)
-            s = V(select_below_)(V(load_f32_)(slot_number + j), V(set1_)((float)begin), nothing, s);
-        if (end < j + LANES)
-            s = V(select_below_)(V(load_f32_)(slot_number + j), V(set1_)((float)end), s, nothing);
-        V(store_f32_)(w + j, s);
+    if (end - begin < TILE) {
+        vector first = V(set1_)((float)begin), last = V(set1_)((float)end);
+#pragma GCC unroll 16
+        for (int i = 0; i < VECTORS; i++) {
+            vector slot = V(load_f32_)(slot_number + i * LANES);
+            s[i] = V(select_below_)(slot, first, nothing, s[i]);
+            s[i] = V(select_below_)(slot, last, s[i], nothing);
+        }
     }
     return hidden & slots_between(begin, end);
 }
 
-/* The weights of a row's tile in place of its scores. */
-static POSENC_INLINE void row_weights(const struct posenc_attention_weights *job, int64_t r)
+/* The weights of a row's tile from its scores. */
+static POSENC_INLINE void row_weights(const struct posenc_attention_weights *job, int64_t r,
+                                      const vector s[VECTORS])
 {
     float *w = job->w + r * TILE, *l = job->l + r * CHAINS;
     vector old = V(set1_)(job->m[r]), m = old;
-    for (int64_t j = 0; j < TILE; j += LANES)
-        m = V(max_)(V(load_f32_)(w + j), m);
+#pragma GCC unroll 16
+    for (int i = 0; i < VECTORS; i++)
+        m = V(max_)(s[i], m);
     job->m[r] = V(max_across_)(m);
     m = V(set1_)(job->m[r]);
     vector a = weight(old, m);
-    for (int64_t chain = 0; chain < CHAINS; chain += LANES) {
+#pragma GCC unroll 16
+    for (int chain = 0; chain < CHAINS / LANES; chain++) {
         vector sum = V(set1_)(0.0f);
-        for (int64_t j = chain; j < TILE; j += CHAINS) {
-            vector x = weight(V(load_f32_)(w + j), m);
-            V(store_f32_)(w + j, x);
+#pragma GCC unroll 16
+        for (int i = chain; i < VECTORS; i += CHAINS / LANES) {
+            vector x = weight(s[i], m);
+            V(store_f32_)(w + i * LANES, x);
             sum = V(add_)(sum, x);
         }
-        V(store_f32_)(l + chain, V(fma_)(V(load_f32_)(l + chain), a, sum));
+        float *at = l + chain * LANES;
+        V(store_f32_)(at, V(fma_)(V(load_f32_)(at), a, sum));
     }
     job->a[r] = V(first_)(a);
 }
@@ -116,15 +130,16 @@ static POSENC_INLINE int weigh_rows(const struct posenc_attention_weights *job, 
     uint64_t any = 0;
     for (int64_t r = 0; r < job->rows; r++) {
         int64_t begin = job->begin[r], end = job->end[r];
+        vector s[VECTORS];
         job->hidden[r] = 0;
         if (begin < end)
-            job->hidden[r] = row_scores(job, r, capped);
+            job->hidden[r] = row_scores(job, r, capped, s);
         if (begin >= end || job->hidden[r] == slots_between(begin, end)) {
             job->begin[r] = job->end[r] = 0;
             job->hidden[r] = 0;
             continue;
         }
-        row_weights(job, r);
+        row_weights(job, r, s);
         any |= job->hidden[r];
     }
     return any != 0;
@@ -137,11 +152,12 @@ int KERNEL(weights)(const struct posenc_attention_weights *job)
 
 void KERNEL(shares)(const struct posenc_attention_weights *row, float m, float l)
 {
-    uint64_t hidden = row->cap > 0 ? row_scores(row, 0, 1) : row_scores(row, 0, 0);
+    vector s[VECTORS];
+    uint64_t hidden = row->cap > 0 ? row_scores(row, 0, 1, s) : row_scores(row, 0, 0, s);
     uint64_t seen = slots_between(row->begin[0], row->end[0]) & ~hidden;
-    for (int64_t j = 0; j < TILE; j += LANES) {
-        vector x = weight(V(load_f32_)(row->w + j), V(set1_)(m));
-        V(store_f32_)(row->w + j, V(canonical_nan_)(V(div_)(x, V(set1_)(l))));
+    for (int i = 0; i < VECTORS; i++) {
+        vector x = weight(s[i], V(set1_)(m));
+        V(store_f32_)(row->w + i * LANES, V(canonical_nan_)(V(div_)(x, V(set1_)(l))));
     }
     /* l may be 0 or NaN, which is nothing to a slot that is not seen */
     for (int64_t j = 0; j < TILE; j++)
@@ -149,24 +165,26 @@ void KERNEL(shares)(const struct posenc_attention_weights *row, float m, float l
             row->w[j] = 0.0f;
 }
 
-/* total = total a + span b */
-static POSENC_INLINE void fold_sums(float *total, float *span, int64_t count, vector a, vector b)
+/* total = total a + span b, from +0 for the first span */
+static POSENC_INLINE void fold_sums(int first, float *total, float *span, int64_t count, vector a,
+                                    vector b)
 {
+    vector zero = V(set1_)(0.0f);
     for (int64_t i = 0; i < count; i += LANES) {
         vector x = V(mul_)(V(load_f32_)(span + i), b);
-        V(store_f32_)(total + i, V(fma_)(V(load_f32_)(total + i), a, x));
-        V(store_f32_)(span + i, V(set1_)(0.0f));
+        V(store_f32_)(total + i, V(fma_)(first ? zero : V(load_f32_)(total + i), a, x));
+        V(store_f32_)(span + i, zero);
     }
 }
 
-void KERNEL(fold)(const struct posenc_attention_state *total,
-                                   const struct posenc_attention_state *span, int64_t values)
+void KERNEL(fold)(int first, const struct posenc_attention_state *total,
+                  const struct posenc_attention_state *span, int64_t values)
 {
-    float m = *span->m > *total->m ? *span->m : *total->m;
-    vector a = weight(V(set1_)(*total->m), V(set1_)(m));
+    float old = first ? -FLT_MAX : *total->m, m = *span->m > old ? *span->m : old;
+    vector a = weight(V(set1_)(old), V(set1_)(m));
     vector b = weight(V(set1_)(*span->m), V(set1_)(m));
-    fold_sums(total->l, span->l, CHAINS, a, b);
-    fold_sums(total->o, span->o, values, a, b);
+    fold_sums(first, total->l, span->l, CHAINS, a, b);
+    fold_sums(first, total->o, span->o, values, a, b);
     *total->m = m;
     *span->m = -FLT_MAX;
 }
