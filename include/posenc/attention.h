@@ -15,8 +15,9 @@ extern "C" {
  * Attention: what an engine checks itself against
  * --------------------------------------------------------------------------------------------- */
 
-enum { /* align: where query 0 of Tq stands among the Tk keys of its sequence */
-    POSENC_ALIGN_BOTTOM_RIGHT = 0, /* the last query at the last key: key Tk - Tq */
+enum { /* align: where query 0 of Tq stands among the Tk keys in use of its sequence */
+    POSENC_ALIGN_BOTTOM_RIGHT = 0, /* the last query at the last key: key Tk - Tq. Queries padded */
+                                   /* on the right like their keys take TOP_LEFT instead */
     POSENC_ALIGN_TOP_LEFT = 1,     /* the first query at the first key: key 0 */
     POSENC_ALIGN_OFFSET = 2        /* at the logical index query_offset, or query_offsets[s] */
 };
@@ -42,9 +43,10 @@ typedef struct posenc_attention_deberta {
 } posenc_attention_deberta;
 
 /*
- * Every field has a default (posenc_attention_params_init); 0 or NULL where none is named. A
- * sequence s is batch row s, or with `sequences` > 0 the s-th of several packed into batch row 0.
- * Arrays of int64_t by sequence may be NULL.
+ * Every field has a default (posenc_attention_params_init); 0 or NULL where none is named. A struct
+ * of zeros is not the default: windows of 0 leave each query its own key alone. A sequence s is
+ * batch row s, or with `sequences` > 0 the s-th of several packed into batch row 0. Arrays of
+ * int64_t by sequence may be NULL.
  */
 typedef struct posenc_attention_params {
     uint32_t struct_size; /* sizeof(posenc_attention_params) */
@@ -76,9 +78,11 @@ typedef struct posenc_attention_params {
     const posenc_tensor *temperature; /* [B or 1][Tq or 1][Hq or 1][1] F32: multiplies the scale */
     const float *sinks;               /* [Hq], one more score each in the denominator alone */
     const posenc_tensor *bias;        /* [B or 1][Tq or 1][Hq or 1][Tk] F32, F16 or BF16, added; */
-                                      /* -inf hides the key. Packed: key index in the sequence */
+                                      /* -inf hides the key. Packed: key index in the sequence. */
+                                      /* Of [B][H][Tq][Tk] it is the view with swapped strides */
     /* One of these three, computed inside from logical places: */
-    const posenc_alibi_params *alibi; /* its query_offset, causal and isa are 0 */
+    const posenc_alibi_params *alibi; /* its query_offset, causal and isa are 0; heads that of */
+                                      /* the model, form has no default */
     const posenc_t5_params *t5;       /* likewise */
     const posenc_tensor *t5_table;    /* [1][num_buckets][1][Hq] */
     const posenc_attention_deberta *deberta;
