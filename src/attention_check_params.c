@@ -49,7 +49,8 @@ static int32_t check_places(const posenc_attention_params *p, posenc_error *erro
         return status;
     if (p->align != POSENC_ALIGN_OFFSET && (p->query_offset || p->query_offsets))
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                           "params.%s is given with align %d: only OFFSET reads it",
+                           "params.%s is given with align %d: only POSENC_ALIGN_OFFSET "
+                           "(2) reads it",
                            p->query_offset ? "query_offset" : "query_offsets",
                            (int64_t)p->align);
     if (p->query_offset < -farthest || p->query_offset > farthest)

@@ -176,7 +176,7 @@ static const struct fault faults[] = {
     {AT(params.window_left), ARGUMENT, "params.window_left is -2", 0, -2},
     {AT(params.window_right), ARGUMENT, "params.window_right is -2", 0, -2},
     {AT(params.chunk), ARGUMENT, "params.chunk is -1", 0, -1},
-    {AT(params.query_offset), ARGUMENT, "only OFFSET reads it", 0, 1},
+    {AT(params.query_offset), ARGUMENT, "only POSENC_ALIGN_OFFSET (2) reads it", 0, 1},
     {AT(params.first_key), ARGUMENT, "params.first_key is -1", 0, -1},
     {AT(params.first_key), POSITION, "relative terms need all within", 0,
      (INT64_C(1) << 30) + 1},
