@@ -417,6 +417,19 @@ class AttendModel(AttendCase):
         self.bad(REFUSED, ["position 70", "64"], "attend", *gpt2, "--limit", "--start", 62, *files)
         self.good("attend", *gpt2, "--limit", "--start", 55, *files)
 
+    def test_hints(self):
+        """What is likely a mistake with a model is said, and done."""
+        model, hint = self.write(model_type="llama"), "not causal (a decoder needs --causal)"
+        self.near(model)
+        self.assertIn(hint, self.stderr)
+        self.near([*model, "--causal"], seen=self.far >= 0)
+        self.assertEqual((self.stderr.count("\n"), hint in self.stderr), (1, False))
+        turned = (x.transpose(0, 2, 1, 3) for x in (self.q, self.k[:, :, [0, 0, 1, 1]], self.v))
+        q, k, _ = (np.ascontiguousarray(x) for x in turned)
+        self.attend(q, k, k, *model, "--causal")
+        self.assertIn("q.npy: has 9 heads where the model has 4", self.stderr)
+        self.assertIn("k.npy: has 9 heads where the model has 2", self.stderr)
+
     def test_layers_without_rotation(self):
         model = self.write(model_type="smollm3")
         self.near([*model, "--layer", 3], turn=False)
@@ -487,7 +500,8 @@ class AttendRefused(AttendCase):
         for shape in ((5,), (6, 1), (1,)):
             path = self.save("s.npy", np.zeros(shape, np.float32))
             self.bad(REFUSED, ["s.npy", "[6]"], "attend", "--sinks", path, *files)
-        for kind, say in ((np.float64, "float64"), (np.int32, "integer"), (np.uint16, "bf16")):
+        for kind, say in ((np.float64, "float64"), (np.int32, "integer"), (np.uint16, "bf16"),
+                          (bool, "numpy.where(x, 0, -numpy.inf)")):
             path = self.save("x.npy", np.zeros((6, 5, 7), kind))
             self.bad(REFUSED, ["x.npy", say], "attend", "--bias", path, *files)
             path = self.save("x.npy", np.zeros(6, kind))

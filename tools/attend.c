@@ -34,7 +34,9 @@ static const struct tool_usage usage = {
     "head, channel], computed in float32. Query heads are a multiple of key heads and\n"
     "share them in order. With --model q and k are rotated first, and the model's\n"
     "scale, window, cap, ALiBi and query scale apply where no option says otherwise\n"
-    "(told on standard error); with --rope they are rotated.",
+    "(told on standard error); with --rope they are rotated. Every query sees every\n"
+    "key unless --causal, --window or the model's own window says otherwise: give\n"
+    "--causal for a decoder.",
     options, model_options,
     "posenc attend --causal --window 4096 --weights -1 q.npy k.npy v.npy out.npy"};
 

@@ -217,6 +217,8 @@ static void echo_reach(const struct attend_work *work)
     fprintf(stderr, ", %scausal", p->causal ? "" : "not ");
     if (work->chunk)
         fprintf(stderr, ", chunks of %lld", (long long)work->chunk);
+    else if (!p->causal && p->window_right < 0)
+        fprintf(stderr, " (a decoder needs --causal)");
     if (p->window_right >= 0)
         fprintf(stderr, ", window of %lld on both sides", (long long)p->window_left);
     else if (p->window_left >= 0)
@@ -256,6 +258,26 @@ static int lacks_sinks(const struct attend_work *work)
     return (strcmp(layers, "sliding") == 0) == (work->params.window_left >= 0);
 }
 
+/* Arrays of [head, token, channel] show where they claim more heads than there are. */
+static void warn_heads(const struct attend_work *work)
+{
+    const struct model *model = &work->model;
+    posenc_contract_set set = {.struct_size = sizeof set};
+    int64_t most[] = {model->facts.num_heads, model->facts.num_kv_heads};
+    if (model->contract && work->set.index >= 0 &&
+        !posenc_contract_get_set(model->contract, work->set.index, &set, NULL)) {
+        most[0] = set.num_heads;
+        most[1] = set.num_kv_heads;
+    }
+    for (int f = ATTEND_Q; f <= ATTEND_K; f++) {
+        int64_t heads = work->tensor[f].shape[2];
+        if (most[f] > 0 && heads > most[f])
+            tool_warn("%s: has %lld heads where the model has %lld: axes must be [batch, token, "
+                      "head, channel]",
+                      work->request->path[f], (long long)heads, (long long)most[f]);
+    }
+}
+
 void attend_echo(const struct attend_work *work)
 {
     const struct model *model = &work->model;
@@ -278,6 +300,7 @@ void attend_echo(const struct attend_work *work)
     echo_scores(work);
     fputc('\n', stderr);
     model_warn_notes(model);
+    warn_heads(work);
     if (lacks_sinks(work))
         tool_warn("%s: each head has a learned sink, which the file does not hold: without --sinks "
                   "this is not the model's result",

@@ -145,6 +145,8 @@ static int check_type(struct npy *array, const char *descr, char *why, size_t si
     snprintf(why, size, "element type is %.20s: %s", descr,
              descr[0] == '>'
                  ? "big-endian data are not read; save x.astype(x.dtype.newbyteorder('<'))"
+             : strcmp(descr, "|b1") == 0
+                 ? "not taken here; of a mask save numpy.where(x, 0, -numpy.inf).astype('float32')"
                  : "must be <f4, <f2 or <u2 (bf16); <i4 or <i8 for positions");
     return 0;
 }
