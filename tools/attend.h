@@ -33,7 +33,6 @@ struct attend_work {
     struct model_set set;
     posenc_plan *plan;
     posenc_tensor query_rows, key_rows, temperature;
-    int64_t chunk; /* positions of a chunk; 0: no chunks */
     int is_open;
 };
 
@@ -53,9 +52,6 @@ void attend_echo(const struct attend_work *work);
 
 /* attend_run.c: computes the result, and the weights if they are asked for. */
 int attend_run(struct attend_work *work);
-
-/* The position of query 0; the sum stops at the ends of its type. */
-int64_t attend_first_position(const struct attend_work *work);
 
 /* An array of float32 that work's tensor will own; one without memory is a failure. */
 int attend_floats(posenc_tensor *tensor, int64_t batch, int64_t tokens, int64_t heads,

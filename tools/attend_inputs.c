@@ -92,12 +92,6 @@ int attend_read(struct attend_work *work)
         code = array_read(&work->array[f], &work->tensor[f], r->path[f], &r->types);
     if (!code && !work->tensor[ATTEND_Q].shape[3])
         code = tool_fail(TOOL_REFUSED, "%s: has 0 channels: must be 1 or more", r->path[ATTEND_Q]);
-    /* Calls on parts of K and V would not see it. */
-    const posenc_tensor *k = &work->tensor[ATTEND_K], *v = &work->tensor[ATTEND_V];
-    if (!code && v->shape[1] != k->shape[1])
-        code = tool_fail(TOOL_REFUSED, "%s: has %lld tokens: must be those of %s, %lld",
-                         r->path[ATTEND_V], (long long)v->shape[1], r->path[ATTEND_K],
-                         (long long)k->shape[1]);
     if (!code && r->sinks)
         code = read_sinks(work);
     return !code && r->bias ? read_bias(work) : code;

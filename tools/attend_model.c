@@ -15,7 +15,8 @@ static int64_t add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-int64_t attend_first_position(const struct attend_work *work)
+/* The position of query 0; the sum stops at the ends of its type. */
+static int64_t first_position(const struct attend_work *work)
 {
     return add(work->request->start,
                work->tensor[ATTEND_K].shape[1] - work->tensor[ATTEND_Q].shape[1]);
@@ -155,7 +156,7 @@ static int settle_rotation(struct attend_work *work)
     int empty = work->tensor[ATTEND_K].shape[1] != 0 && !work->array[ATTEND_K].count;
     if (empty || !work->array[ATTEND_Q].count)
         return TOOL_OK;
-    int code = make_rows(work, ATTEND_Q, &work->query_rows, attend_first_position(work));
+    int code = make_rows(work, ATTEND_Q, &work->query_rows, first_position(work));
     if (!code)
         code = make_rows(work, ATTEND_K, &work->key_rows, work->request->start);
     work->params.rope = work->plan;
@@ -178,7 +179,7 @@ static int settle_query_scale(struct attend_work *work)
     if (!has_query_scale(work) || !work->array[ATTEND_Q].count)
         return TOOL_OK;
     int code = attend_floats(&work->temperature, 1, work->tensor[ATTEND_Q].shape[1], 1, 1);
-    posenc_positions_start(&positions, attend_first_position(work));
+    posenc_positions_start(&positions, first_position(work));
     if (!code && posenc_query_temperature(facts->query_scale_factor, facts->query_scale_floor,
                                           facts->query_scale_offset, &positions,
                                           &work->temperature, &error))
@@ -215,8 +216,8 @@ static void echo_reach(const struct attend_work *work)
     const posenc_attention_params *p = &work->params;
     const char *by = work->request->window ? " (--window)" : "";
     fprintf(stderr, ", %scausal", p->causal ? "" : "not ");
-    if (work->chunk)
-        fprintf(stderr, ", chunks of %lld", (long long)work->chunk);
+    if (p->chunk)
+        fprintf(stderr, ", chunks of %lld", (long long)p->chunk);
     else if (!p->causal && p->window_right < 0)
         fprintf(stderr, " (a decoder needs --causal)");
     if (p->window_right >= 0)

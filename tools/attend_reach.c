@@ -103,7 +103,10 @@ int attend_reach_by_model(struct attend_work *work)
         work->params.causal = 1;
     }
     if (reach.chunk) {
-        work->chunk = facts->attention_chunk;
+        /* Chunks count positions: logical indices that differ from them by whole chunks do too. */
+        int64_t n = facts->attention_chunk;
+        work->params.chunk = n;
+        work->params.first_key = (work->request->start % n + n) % n;
         work->params.causal = 1;
     }
     return TOOL_OK;

@@ -58,94 +58,56 @@ static int settle_row(const struct attend_work *work, int64_t *row)
                      (long long)queries);
 }
 
-static posenc_tensor part(const posenc_tensor *whole, int dimension, int64_t first, int64_t end)
+/* The queries [first, end) of a view, which may have one row for all. */
+static posenc_tensor part(const posenc_tensor *whole, int64_t first, int64_t end)
 {
     posenc_tensor t = *whole;
-    t.shape[dimension] = end - first;
-    t.data = (char *)t.data + (size_t)(first * t.stride[dimension]) * tool_dtype_size(t.dtype);
+    if (t.shape[1] == 1)
+        return t;
+    t.shape[1] = end - first;
+    t.data = (char *)t.data + (size_t)(first * t.stride[1]) * tool_dtype_size(t.dtype);
     return t;
 }
 
-/* The same of a view that may have one row for all queries. */
-static posenc_tensor rows_of(const posenc_tensor *whole, int64_t first, int64_t end)
-{
-    return whole->shape[1] == 1 ? *whole : part(whole, 1, first, end);
-}
-
-/* Queries [first, end) and the keys that they may see. */
-struct block {
-    int64_t first, end, low, high;
-};
-
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
-/* A block ends with the chunk of its first query. */
-static struct block next_block(const struct attend_work *work, int64_t first, int64_t size)
-{
-    int64_t queries = work->tensor[ATTEND_Q].shape[1], keys = work->tensor[ATTEND_K].shape[1];
-    struct block b = {first, queries - first < size ? queries : first + size, 0, keys};
-    if (!work->chunk)
-        return b;
-    int64_t at = attend_first_position(work), start = work->request->start;
-    int64_t from = floor_divide(at + first, work->chunk) * work->chunk;
-    int64_t last = from + work->chunk - at;
-    b.end = last < b.end ? last : b.end;
-    b.low = from - start > 0 ? from - start : 0;
-    b.high = from + work->chunk - start < keys ? from + work->chunk - start : keys;
-    if (b.high <= b.low)
-        b.low = b.high = 0;
-    return b;
-}
-
 static int call(const struct attend_work *work, const posenc_attention_params *params,
-                const posenc_tensor *q, const posenc_tensor *k, const posenc_tensor *v,
-                const posenc_tensor *out)
+                const posenc_tensor *q, const posenc_tensor *out)
 {
     const char *const *path = work->request->path;
     posenc_error error = {0, ""};
     char files[256];
-    if (!posenc_attention(params, q, k, v, out, &error))
+    if (!posenc_attention(params, q, &work->tensor[ATTEND_K], &work->tensor[ATTEND_V], out, &error))
         return TOOL_OK;
     snprintf(files, sizeof files, "%s, %s, %s", path[ATTEND_Q], path[ATTEND_K], path[ATTEND_V]);
     return tool_fail_library(files, &error);
 }
 
-static int run_block(const struct attend_work *work, const struct block *b, int64_t row)
+static int run_block(const struct attend_work *work, int64_t first, int64_t end, int64_t row)
 {
     posenc_attention_params p = work->params;
-    posenc_tensor q = part(&work->tensor[ATTEND_Q], 1, b->first, b->end);
-    posenc_tensor out = part(&work->tensor[ATTEND_OUT], 1, b->first, b->end);
-    posenc_tensor k = part(&work->tensor[ATTEND_K], 1, b->low, b->high);
-    posenc_tensor v = part(&work->tensor[ATTEND_V], 1, b->low, b->high);
-    posenc_tensor bias, query_rows, key_rows, temperature, weights;
-    int64_t in_block = row - b->first;
+    posenc_tensor q = part(&work->tensor[ATTEND_Q], first, end);
+    posenc_tensor out = part(&work->tensor[ATTEND_OUT], first, end);
+    posenc_tensor bias, query_rows, temperature;
+    int64_t in_block = row - first;
     p.align = POSENC_ALIGN_OFFSET;
-    p.query_offset = work->tensor[ATTEND_K].shape[1] - work->tensor[ATTEND_Q].shape[1] + b->first;
-    p.first_key = b->low;
+    p.query_offset = p.first_key + work->tensor[ATTEND_K].shape[1] -
+                     work->tensor[ATTEND_Q].shape[1] + first;
     if (p.bias) {
-        bias = rows_of(p.bias, b->first, b->end);
-        bias = part(&bias, 3, b->low, b->high);
+        bias = part(p.bias, first, end);
         p.bias = &bias;
     }
-    if (p.rope) {
-        query_rows = part(&work->query_rows, 1, b->first, b->end);
-        key_rows = part(&work->key_rows, 1, b->low, b->high);
+    if (p.query_rows) {
+        query_rows = part(p.query_rows, first, end);
         p.query_rows = &query_rows;
-        p.key_rows = &key_rows;
     }
     if (p.temperature) {
-        temperature = rows_of(p.temperature, b->first, b->end);
+        temperature = part(p.temperature, first, end);
         p.temperature = &temperature;
     }
-    if (in_block >= 0 && row < b->end && b->high > b->low) {
-        weights = part(&work->weights, 3, b->low, b->high);
-        p.weights = &weights;
+    if (in_block >= 0 && row < end && work->weights.shape[3]) {
+        p.weights = &work->weights;
         p.weight_rows = &in_block;
     }
-    return call(work, &p, &q, &k, &v, &out);
+    return call(work, &p, &q, &out);
 }
 
 static int run_blocks(struct attend_work *work, int64_t row)
@@ -165,9 +127,9 @@ static int run_blocks(struct attend_work *work, int64_t row)
         work->params.workspace = bytes ? malloc(bytes) : NULL;
     work->params.workspace_size = work->params.workspace ? bytes : 0;
     for (int64_t first = 0; first < queries && !code;) {
-        struct block b = next_block(work, first, size);
-        code = run_block(work, &b, row);
-        first = b.end;
+        int64_t end = queries - first < size ? queries : first + size;
+        code = run_block(work, first, end, row);
+        first = end;
         snprintf(said, sizeof said, "attend: query %lld of %lld", (long long)first,
                  (long long)queries);
         tool_progress(said);
@@ -188,7 +150,7 @@ int attend_run(struct attend_work *work)
         code = settle_row(work, &row);
     /* A call without results checks its arguments, and may claim any number of tokens. */
     if (!code && !work->array[ATTEND_OUT].count)
-        return call(work, &work->params, q, k, &work->tensor[ATTEND_V], &work->tensor[ATTEND_OUT]);
+        return call(work, &work->params, q, &work->tensor[ATTEND_OUT]);
     if (!code && weights)
         code = attend_floats(&work->weights, q->shape[0], 1, q->shape[2], k->shape[1]);
     return code ? code : run_blocks(work, row);
