@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the attention kernels share: the sizes of the fixed summation order, 2^x. */
+/* What the attention kernels share: the sizes of the fixed summation order, 2^x and tanh. */
 #ifndef POSENC_ATTENTION_H
 #define POSENC_ATTENTION_H
 

@@ -50,7 +50,8 @@ static float product(struct posenc_attention_walk *walk, const posenc_tensor *t,
     float sums[TILE], *wide = walk->room.pair;
     const float *q = head;
     const void *key[TILE];
-    posenc_attention_turn(walk, tile, slot, slot + 1, wide + (job->channels + 15) / 16 * 16, key);
+    posenc_attention_turn(walk, tile, slot, slot + 1,
+                          wide + posenc_attention_padded(job->channels), key);
     if (t->dtype != POSENC_F32) {
         job->kernels->convert[t->dtype - 1][POSENC_F32 - 1](head, wide, (size_t)job->channels);
         q = wide;

@@ -6,6 +6,9 @@
 #include "array.h"
 #include "attention_job.h"
 
+/* Logical indices that a caller names: sums of a few of them are far from overflow. */
+static const int64_t posenc_farthest = INT64_C(1) << 53;
+
 /* Everything that a call reads and writes, to see what shares memory. */
 struct posenc_attention_memory {
     struct posenc_view in[16], out[4];
@@ -13,8 +16,7 @@ struct posenc_attention_memory {
     int ins, outs, arrays;
 };
 
-/* Reads params and what they point to into the job, and checks what can be checked without views.
- */
+/* Reads params and what they point to into the job; checks what can be checked without views. */
 int32_t posenc_attention_params_check(struct posenc_attention_job *job,
                                       const posenc_attention_params *params, posenc_error *error);
 

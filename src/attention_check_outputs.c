@@ -123,7 +123,7 @@ int32_t posenc_attention_outputs_check(struct posenc_attention_job *job,
     return status ? status : check_output_rows(job, memory, shape, error);
 }
 
-/* One of the views that are written against everything else. */
+/* One of the views that are written, against everything else. */
 static int32_t check_apart(const struct posenc_attention_memory *memory, int output,
                            posenc_error *error)
 {

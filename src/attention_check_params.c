@@ -10,9 +10,6 @@
 /* Where the struct ended in its first form. */
 enum { FIRST_SIZE = offsetof(posenc_attention_params, align) };
 
-/* Logical indices: sums of a few of them are exact in double and far from overflow. */
-static const int64_t farthest = INT64_C(1) << 53;
-
 static int32_t check_choices(const posenc_attention_params *p, posenc_error *error)
 {
     int32_t status = posenc_flag_check(p->causal, "params.causal", error);
@@ -53,14 +50,14 @@ static int32_t check_places(const posenc_attention_params *p, posenc_error *erro
                            "(2) reads it",
                            p->query_offset ? "query_offset" : "query_offsets",
                            (int64_t)p->align);
-    if (p->query_offset < -farthest || p->query_offset > farthest)
+    if (p->query_offset < -posenc_farthest || p->query_offset > posenc_farthest)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.query_offset is %d: must be within -2^53..2^53",
                            p->query_offset);
-    if (p->chunk < 0 || p->chunk > farthest)
+    if (p->chunk < 0 || p->chunk > posenc_farthest)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.chunk is %d: must be 0..2^53",
                            p->chunk);
-    if (p->first_key < 0 || p->first_key > farthest)
+    if (p->first_key < 0 || p->first_key > posenc_farthest)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.first_key is %d: must be 0..2^53", p->first_key);
     if (p->sequences < 0)
@@ -110,7 +107,7 @@ static int32_t not_both(const char *a, const char *b, posenc_error *error)
                        "params.%s and params.%s are both given: must be one at most", a, b);
 }
 
-/* Of these the caller's functions know more than attention has. */
+/* What posenc_alibi_bias and posenc_t5_bias are told, and attention has in its own params. */
 static int32_t check_unused(int64_t query_offset, int32_t causal, int32_t isa, const char *name,
                             posenc_error *error)
 {
@@ -182,6 +179,13 @@ static int32_t read_relative(struct posenc_attention_job *job, posenc_error *err
     return status;
 }
 
+/* A side without limit reaches any key from any place. */
+static int64_t reach_of(int64_t window)
+{
+    const int64_t any = 4 * posenc_farthest;
+    return window < 0 || window > any ? any : window;
+}
+
 int32_t posenc_attention_params_check(struct posenc_attention_job *job,
                                       const posenc_attention_params *params, posenc_error *error)
 {
@@ -210,11 +214,8 @@ int32_t posenc_attention_params_check(struct posenc_attention_job *job,
                              p->rotate_from);
     if (status)
         return status;
-    /* An unlimited side reaches any key from any place. */
-    job->left = p->window_left < 0 || p->window_left > 4 * farthest ? 4 * farthest
-                                                                    : p->window_left;
-    job->right = p->window_right < 0 || p->window_right > 4 * farthest ? 4 * farthest
-                                                                       : p->window_right;
+    job->left = reach_of(p->window_left);
+    job->right = reach_of(p->window_right);
     if (p->causal)
         job->right = 0;
     return POSENC_OK;

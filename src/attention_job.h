@@ -67,22 +67,25 @@ static inline int64_t posenc_attention_key_head(const struct posenc_attention_jo
                                                         : h % job->key_heads;
 }
 
+static inline double posenc_attention_exact_scale(const struct posenc_attention_job *job, int64_t b,
+                                                  int64_t token, int64_t h)
+{
+    const posenc_tensor *t = job->params.temperature;
+    return job->scale * (t ? *(const float *)posenc_element(t, b, token, h, 0) : 1.0);
+}
+
 /* What multiplies q.k of a row: the product in double, rounded once. */
 static inline float posenc_attention_scale(const struct posenc_attention_job *job, int64_t b,
                                            int64_t token, int64_t h)
 {
-    const posenc_tensor *t = job->params.temperature;
-    return (float)(job->scale * (t ? *(const float *)posenc_element(t, b, token, h, 0) : 1.0));
+    return (float)posenc_attention_exact_scale(job, b, token, h);
 }
 
 /* With a softcap: what multiplies q.k before tanh. */
 static inline float posenc_attention_capped_scale(const struct posenc_attention_job *job, int64_t b,
                                                   int64_t token, int64_t h)
 {
-    const posenc_tensor *t = job->params.temperature;
-    double scale =
-        job->scale * (t ? *(const float *)posenc_element(t, b, token, h, 0) : 1.0);
-    return (float)(scale / job->params.softcap);
+    return (float)(posenc_attention_exact_scale(job, b, token, h) / job->params.softcap);
 }
 
 /* Sums over keys of a row, relative to the maximum m. */
@@ -117,7 +120,7 @@ void posenc_attention_tiles_job(const struct posenc_attention_job *job);
 void posenc_attention_join_job(const struct posenc_attention_job *job);
 
 /* Bytes of workspace, room for alignment included, for `queries` queries whose key heads have
- * `group` query heads each, whatever the options. */
+ * `group` query heads each, whatever the options; 0 if the stack is enough. */
 size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels, int64_t values);
 
 #endif

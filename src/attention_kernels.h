@@ -25,6 +25,11 @@
  *
  * A row with begin[r] >= end[r] is left alone: its q, w, a and o are not read.
  */
+static inline int64_t posenc_attention_padded(int64_t channels)
+{
+    return (channels + 15) / 16 * 16;
+}
+
 typedef void posenc_attention_pack(const void *const *key, int64_t begin, int64_t end,
                                    int64_t channels, float *packed);
 typedef void posenc_attention_widen(const void *const *value, int64_t begin, int64_t end,

@@ -14,19 +14,15 @@ static void *take(struct cut *cut, int64_t count, size_t size)
     return cut->memory && count ? cut->memory + at : NULL;
 }
 
-static int64_t up_to_16(int64_t n)
-{
-    return (n + 15) / 16 * 16;
-}
-
 size_t posenc_attention_room(struct posenc_attention_room *room,
                              const struct posenc_attention_needs *needs, int64_t heads,
                              int64_t rows, int64_t turned_keys, void *memory)
 {
     enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
     struct cut cut = {memory, 0};
-    int64_t all = heads * rows, channels = up_to_16(needs->channels);
-    int64_t values = up_to_16(needs->values), wider = channels > values ? channels : values;
+    int64_t all = heads * rows, channels = posenc_attention_padded(needs->channels);
+    int64_t values = posenc_attention_padded(needs->values);
+    int64_t wider = channels > values ? channels : values;
     room->m = take(&cut, all, 4);
     room->total_m = take(&cut, all, 4);
     room->scale = take(&cut, all, 4);

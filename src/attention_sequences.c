@@ -3,9 +3,6 @@
 #include "attention_check.h"
 #include "error.h"
 
-/* Sums of a few logical indices within this stay exact. */
-static const int64_t farthest = INT64_C(1) << 53;
-
 struct posenc_attention_sequence
 posenc_attention_sequence_of(const struct posenc_attention_job *job, int64_t sequence)
 {
@@ -116,10 +113,11 @@ int32_t posenc_attention_sequences_check(struct posenc_attention_job *job,
     int32_t status = p->sequences ? check_packing(job, memory, error) : POSENC_OK;
     job->sequences = p->sequences ? p->sequences : job->q->shape[0];
     if (!status)
-        status = check_each(job, memory, p->query_offsets, -farthest, farthest,
-                            "params.query_offsets", error);
+        status = check_each(job, memory, p->query_offsets, -posenc_farthest,
+                            posenc_farthest, "params.query_offsets", error);
     if (!status)
-        status = check_each(job, memory, p->first_keys, 0, farthest, "params.first_keys", error);
+        status = check_each(job, memory, p->first_keys, 0, posenc_farthest, "params.first_keys",
+                            error);
     if (!status)
         status = check_each(job, memory, p->key_counts, 0, job->k->shape[1], "params.key_counts",
                             error);

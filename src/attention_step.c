@@ -5,11 +5,6 @@
 
 enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
 
-static int64_t up_to_16(int64_t n)
-{
-    return (n + 15) / 16 * 16;
-}
-
 /* The only place that knows how stored rows lie. Slots without a key repeat the nearest one. */
 void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
                             int64_t first, struct posenc_attention_range range,
@@ -89,7 +84,7 @@ static void widen_query(const struct posenc_attention_walk *walk, int64_t token,
 void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head)
 {
     const struct posenc_attention_job *job = walk->job;
-    int64_t width = up_to_16(job->channels);
+    int64_t width = posenc_attention_padded(job->channels);
     if (walk->widened == key_head)
         return;
     walk->widened = key_head;
@@ -121,7 +116,7 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
 {
     const struct posenc_attention_job *job = walk->job;
     const posenc_tensor *rows = job->params.key_rows, *k = job->k;
-    for (int64_t i = begin; i < end; i++, to += up_to_16(job->channels)) {
+    for (int64_t i = begin; i < end; i++, to += posenc_attention_padded(job->channels)) {
         int64_t stored = tile->first + i - walk->s.first_key;
         key[i] = to;
         if (rows && stored >= job->params.rotate_from)

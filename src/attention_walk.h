@@ -27,7 +27,7 @@ struct posenc_attention_room {
     float *m, *l, *o, *total_m, *total_l, *total_o; /* l: 16 floats, o: values rounded up to 16 */
     float *scale;
     uint8_t *fresh, *any; /* the open span, a finished one has seen a key */
-    double *slope;        /* [heads][members] */
+    double *slope;        /* ALiBi's, [heads][members] */
 
     const float **q; /* [rows] */
     float *wide_q;
@@ -132,7 +132,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
                            const struct posenc_attention_tile *tile,
                            const struct posenc_attention_tile *next);
 
-/* Sets where the keys and values of the tile at `first` lie; no key of `range` may be in it. */
+/* Sets where the keys and values of the tile at `first` lie, which has a key of `range`. */
 void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
                             int64_t first, struct posenc_attention_range range,
                             struct posenc_attention_tile *tile);

@@ -266,7 +266,7 @@ static void total_rows(int size, const struct totals *t, const float *wide, int6
 
 void KERNEL(totals)(const struct posenc_attention_totals *job)
 {
-    int64_t padded = (job->values + 15) / 16 * 16;
+    int64_t padded = posenc_attention_padded(job->values);
     for (int64_t next = 0; next < job->rows;) {
         struct group g = next_group(&next, job->rows, job->begin, job->end);
         struct totals t[ROWS];

@@ -248,7 +248,7 @@ static POSENC_INLINE void total_rows(int rows, int dtype,
 
 static POSENC_INLINE void direct_totals(int dtype, const struct posenc_attention_direct_totals *job)
 {
-    int64_t r = 0, padded = (job->values + CHAINS - 1) / CHAINS * CHAINS;
+    int64_t r = 0, padded = posenc_attention_padded(job->values);
     for (; ROWS > 2 && r + 4 <= job->rows; r += 4)
         total_rows(4, dtype, job, padded, r);
     for (; r + 2 <= job->rows; r += 2)

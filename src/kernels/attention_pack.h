@@ -14,7 +14,7 @@
 #define N POSENC_LANES
 #include "element.h"
 
-enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS, PADDING = 16 };
+enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
 
 /* As many rows as lanes. */
 struct square {
@@ -91,7 +91,7 @@ static POSENC_INLINE void pack(const void *const *key, int64_t begin, int64_t en
 static POSENC_INLINE void widen(const void *const *value, int64_t begin, int64_t end,
                                 int64_t values, float *wide, int dtype)
 {
-    int64_t padded = (values + PADDING - 1) / PADDING * PADDING;
+    int64_t padded = posenc_attention_padded(values);
     for (int64_t slot = begin; slot < end; slot++) {
         float *to = wide + slot * padded;
         int64_t c = 0;
