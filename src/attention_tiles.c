@@ -287,14 +287,25 @@ static void cut_members(struct posenc_attention_walk *walk, int64_t rows, int64_
     }
 }
 
+static struct posenc_attention_needs needs_of(const struct posenc_attention_job *job)
+{
+    const posenc_attention_params *p = &job->params;
+    return (struct posenc_attention_needs){
+        .channels = job->channels, .values = job->values,
+        .wide_q = p->query_rows || job->q->dtype != POSENC_F32, .lines = p->alibi || p->t5,
+        .biases = p->bias || p->deberta, .turned = p->key_rows != NULL,
+        .deberta = p->deberta != NULL};
+}
+
 /* Returns 0 if not even one row has room. */
 static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_t size)
 {
     const struct posenc_attention_job *job = walk->job;
     int64_t group = job->heads / job->key_heads;
-    struct cut cut = cut_rows(&walk->needs, walk->s.queries * group, size);
     if (walk->s.queries == 0)
         return 1;
+    walk->needs = needs_of(job);
+    struct cut cut = cut_rows(&walk->needs, walk->s.queries * group, size);
     if (cut.rows == 0)
         return 0;
     int64_t heads = 1;
@@ -304,16 +315,6 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
     walk->turned_keys = cut.turned_keys;
     cut_members(walk, cut.rows, heads);
     return 1;
-}
-
-static struct posenc_attention_needs needs_of(const struct posenc_attention_job *job)
-{
-    const posenc_attention_params *p = &job->params;
-    return (struct posenc_attention_needs){
-        .channels = job->channels, .values = job->values,
-        .wide_q = p->query_rows || job->q->dtype != POSENC_F32, .lines = p->alibi || p->t5,
-        .biases = p->bias || p->deberta, .turned = p->key_rows != NULL,
-        .deberta = p->deberta != NULL};
 }
 
 /* By itself, so that its stack is free where the scalar job takes over. Returns 0 if not even one
@@ -327,8 +328,7 @@ static __attribute__((noinline)) int walk_all(const struct posenc_attention_job 
     size_t size = in_workspace ? job->workspace_size : STACK;
     walk.job = job;
     walk.kernels = job->kernels->attention_tiles;
-    walk.needs = needs_of(job);
-    walk.padded = (job->values + 15) / 16 * 16;
+    walk.padded = posenc_attention_padded(job->values);
     posenc_attention_bias_init(&walk.bias, job);
     for (int64_t n = 0; n < job->sequences; n++) {
         walk.s = posenc_attention_sequence_of(job, n);
@@ -346,10 +346,13 @@ void posenc_attention_tiles_job(const struct posenc_attention_job *job)
 
 size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels, int64_t values)
 {
-    const struct posenc_attention_needs needs = {channels, values, 1, 1, 1, 1, 1, 1};
+    enum { ALIGNMENT = 64 };
     struct posenc_attention_room none;
-    if (queries < FEW_ROWS && queries * group < FEW_ROWS)
-        return 0;
     int64_t rows = queries < BLOCK_ROWS ? least(queries * group, BLOCK_ROWS) : BLOCK_ROWS;
-    return posenc_attention_room(&none, &needs, 1, rows, TILE, NULL);
+    const int block = rows >= FEW_ROWS;
+    const struct posenc_attention_needs needs = {channels, values, 1, 1, 1, 1, 1, block};
+    size_t few = posenc_attention_room(&none, &needs, 1, block ? rows : 1, block ? TILE : 1, NULL);
+    if (rows == 0 || few <= STACK)
+        return 0;
+    return posenc_attention_room(&none, &needs, 1, rows, TILE, NULL) + ALIGNMENT;
 }

@@ -420,6 +420,26 @@ static void workspace_takes_only_shapes_that_exist(void **state)
     assert_int_equal(bytes, 77);
 }
 
+static size_t workspace_of(int64_t queries, int64_t channels, int64_t values)
+{
+    size_t bytes = 0;
+    assert_int_equal(posenc_attention_workspace(queries, 1, 1, channels, values, &bytes, NULL),
+                     POSENC_OK);
+    return bytes;
+}
+
+/* A workspace that a call would not use, or one row that has no room on the stack. */
+static void workspace_is_wanted_where_the_stack_is_short(void **state)
+{
+    (void)state;
+    assert_int_equal(workspace_of(0, 4096, 4096), 0);
+    assert_int_equal(workspace_of(1, 1024, 1024), 0);
+    assert_int_equal(workspace_of(12, 16, 16), 0);
+    assert_true(workspace_of(256, 128, 128) > 1 << 19);
+    assert_true(workspace_of(1, 4096, 4096) > 1 << 16);
+    assert_int_equal(workspace_of(INT64_C(1) << 40, 128, 128), workspace_of(256, 128, 128));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +451,7 @@ int main(void)
         cmocka_unit_test(results_turn_back_by_plans_that_can),
         cmocka_unit_test(spans_and_join_have_their_own_rules),
         cmocka_unit_test(workspace_takes_only_shapes_that_exist),
+        cmocka_unit_test(workspace_is_wanted_where_the_stack_is_short),
     };
     return cmocka_run_group_tests(tests, make_plan, free_plan);
 }
