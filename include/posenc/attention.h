@@ -62,7 +62,8 @@ typedef struct posenc_attention_params {
     int64_t window_left;   /* keys with query - key <= window_left; -1 = no limit (default). A */
                            /* sliding window of W keys has W - 1 here */
     int64_t window_right;  /* keys with key - query <= window_right; -1 = no limit (default) */
-    int64_t chunk;         /* > 0: keys of the query's own chunk of so many logical indices only */
+    int64_t chunk;         /* > 0: keys of the query's own chunk of so many logical indices only; */
+                           /* 0 = none. Llama 4 */
     int64_t query_offset;
     const int64_t *query_offsets;
     int64_t first_key;     /* logical index of the first stored key, >= 0: what was evicted */
@@ -74,9 +75,11 @@ typedef struct posenc_attention_params {
 
     /* Scores */
     double multiplier; /* multiplies scale (YaRN's softmax multiplier), finite; 0 = 1 */
-    double softcap;    /* > 0: scores become softcap tanh(score / softcap), before any bias */
+    double softcap;    /* > 0: scores become softcap tanh(score / softcap), before any bias; */
+                       /* 0 = none. Gemma 2 */
     const posenc_tensor *temperature; /* [B or 1][Tq or 1][Hq or 1][1] F32: multiplies the scale */
     const float *sinks;               /* [Hq], one more score each in the denominator alone */
+                                      /* (gpt-oss) */
     const posenc_tensor *bias;        /* [B or 1][Tq or 1][Hq or 1][Tk] F32, F16 or BF16, added; */
                                       /* -inf hides the key. Packed: key index in the sequence. */
                                       /* Of [B][H][Tq][Tk] it is the view with swapped strides */
@@ -97,7 +100,7 @@ typedef struct posenc_attention_params {
 
     /* More results, F32, apart from all else */
     const posenc_tensor *lse;     /* [B][Tq][Hq][1]: ln of the denominator, sinks included; -inf */
-                                  /* where nothing was seen */
+                                  /* where nothing was seen and there is no sink */
     const posenc_tensor *weights; /* [B][n][Hq][Tk]: the softmax of n chosen query rows, 0 where */
                                   /* a key is hidden. Packed: key index in the sequence */
     const int64_t *weight_rows;   /* [n], each 0..Tq-1 */
@@ -111,11 +114,11 @@ typedef struct posenc_attention_params {
 POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
 
 /*
- * out = softmax(scale q k^T + bias) v. Shapes: q [B][Tq][Hq][D], k [B][Tk][Hk][D], v
- * [B][Tk][Hk][E], out [B][Tq][Hq][E]; each F32, F16 or BF16, D and E 1..4096. Arithmetic is
- * float32; out is rounded once. Hq is a multiple of Hk. k and v may share memory (MLA); out shares
- * none with anything. For query i and head h of a sequence, p its logical place, keys counted from
- * first_key on:
+ * out = softmax(scale q k^T + bias) v (Vaswani et al. 2017). Shapes: q [B][Tq][Hq][D],
+ * k [B][Tk][Hk][D], v [B][Tk][Hk][E], out [B][Tq][Hq][E]; each F32, F16 or BF16, D and E 1..4096.
+ * Arithmetic is float32; out is rounded once. Hq is a multiple of Hk. k and v may share memory
+ * (MLA); out shares none with anything. For query i and head h of a sequence, p its logical place,
+ * keys counted from first_key on:
  *
  *     seen = keys j in use with !(causal && j > p), p - window_left <= j <= p + window_right,
  *            floor(j / chunk) == floor(p / chunk) and bias[i][h][j] != -inf
@@ -127,14 +130,16 @@ POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
  * decoding token by token agree, and so does every split of the queries, heads or sequences into
  * calls. (ALiBi's form LAST is the exception: it names the last key.) What is hidden is never part
  * of a sum, so NaN and inf reach the rows that see them and no other.
- * docs/attention.md gives the arithmetic operation by operation, and the error bound.
+ * docs/attention.md gives the arithmetic operation by operation, docs/accuracy.md the bound of
+ * errors.
  */
 POSENC_API int32_t posenc_attention(const posenc_attention_params *params, const posenc_tensor *q,
                                     const posenc_tensor *k, const posenc_tensor *v,
                                     const posenc_tensor *out, posenc_error *error);
 
 /* How many bytes of workspace make a call of this shape as fast as it gets, whatever its options: 0
- * where the stack is enough, as in decoding. Less is legal, more is not used. */
+ * where the stack is enough, as in decoding. Less is legal, more is not used. queries, q_heads and
+ * k_heads are at most 2^40. */
 POSENC_API int32_t posenc_attention_workspace(int64_t queries, int64_t q_heads, int64_t k_heads,
                                               int64_t channels, int64_t values, size_t *bytes,
                                               posenc_error *error);
@@ -145,8 +150,9 @@ POSENC_API int32_t posenc_attention_workspace(int64_t queries, int64_t q_heads, 
  * every row into state, an F32 view [B][Tq][Hq][n (E + 17)]: span s has its E + 17 numbers (their
  * meaning is posenc's own) from channel (s - first_span) (E + 17) on. Threads write disjoint views
  * of one state; posenc_attention_join folds all its spans in order, from that of logical key 0 or
- * the first stored key, and finishes rows as posenc_attention does: isa, sinks, lse, rope and
- * output_rows are all that it reads of params. `weights` must be NULL in both.
+ * the first stored key, and finishes rows as posenc_attention does. Its result depends on isa,
+ * sinks, lse, rope and output_rows of params alone; lse and output_rows are NULL in spans, and
+ * `weights` in both.
  */
 POSENC_API int32_t posenc_attention_spans(const posenc_attention_params *params,
                                           const posenc_tensor *q, const posenc_tensor *k,
