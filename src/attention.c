@@ -115,6 +115,9 @@ int32_t posenc_attention_workspace(int64_t queries, int64_t q_heads, int64_t k_h
         status = check_count(q_heads, 1, any, "q_heads", error);
     if (!status)
         status = check_count(k_heads, 1, q_heads, "k_heads", error);
+    if (!status && q_heads % k_heads)
+        status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                             "q_heads is %d: must be a multiple of k_heads (%d)", q_heads, k_heads);
     if (!status)
         status = check_count(channels, 1, POSENC_ATTENTION_CHANNELS, "channels", error);
     if (!status)

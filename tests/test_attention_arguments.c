@@ -414,6 +414,7 @@ static void workspace_takes_only_shapes_that_exist(void **state)
     assert_int_equal(posenc_attention_workspace(-1, 8, 8, 128, 128, &bytes, NULL), ARGUMENT);
     assert_int_equal(posenc_attention_workspace(1, 0, 8, 128, 128, &bytes, NULL), ARGUMENT);
     assert_int_equal(posenc_attention_workspace(1, 8, 9, 128, 128, &bytes, NULL), ARGUMENT);
+    assert_int_equal(posenc_attention_workspace(1, 8, 3, 128, 128, &bytes, NULL), ARGUMENT);
     assert_int_equal(posenc_attention_workspace(1, 8, 8, 4097, 128, &bytes, NULL), ARGUMENT);
     assert_int_equal(posenc_attention_workspace(1, 8, 8, 128, 0, &bytes, NULL), ARGUMENT);
     assert_int_equal(posenc_attention_workspace(1, 8, 8, 128, 128, NULL, NULL), ARGUMENT);
