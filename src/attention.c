@@ -8,8 +8,6 @@ void posenc_attention_params_init(posenc_attention_params *params)
 {
     *params = (posenc_attention_params){
         .struct_size = sizeof(*params),
-        .window_left = -1,
-        .window_right = -1,
     };
 }
 

@@ -31,10 +31,10 @@ static int32_t check_choices(const posenc_attention_params *p, posenc_error *err
 
 static int32_t check_window(int64_t keys, const char *name, posenc_error *error)
 {
-    if (keys >= -1)
+    if (keys >= 0)
         return POSENC_OK;
-    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be >= 0, or -1: no limit",
-                       name, keys);
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is %d: must be > 0, or 0: no limit", name,
+                       keys);
 }
 
 static int32_t check_places(const posenc_attention_params *p, posenc_error *error)
@@ -182,8 +182,8 @@ static int32_t read_relative(struct posenc_attention_job *job, posenc_error *err
 /* A side without limit reaches any key from any place. */
 static int64_t reach_of(int64_t window)
 {
-    const int64_t any = 4 * posenc_farthest;
-    return window < 0 || window > any ? any : window;
+    const int64_t far = 4 * posenc_farthest;
+    return window == 0 || window > far ? far : window - 1;
 }
 
 int32_t posenc_attention_params_check(struct posenc_attention_job *job,

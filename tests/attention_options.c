@@ -275,8 +275,8 @@ void options_init(struct options *o, unsigned with, uint64_t seed)
     make_sequences(o);
     p->causal = has(o, WITH_CAUSAL);
     if (has(o, WITH_WINDOW)) {
-        p->window_left = pick(o, -1, 90);
-        p->window_right = pick(o, -1, 90);
+        p->window_left = pick(o, 0, 91);
+        p->window_right = pick(o, 0, 91);
     }
     if (has(o, WITH_CHUNK))
         p->chunk = pick(o, 1, 40);

@@ -173,8 +173,8 @@ struct fault {
 static const struct fault faults[] = {
     {AT(params.align), ARGUMENT, "params.align is 3", 0, 3},
     {AT(params.head_map), ARGUMENT, "params.head_map is -1", 0, -1},
-    {AT(params.window_left), ARGUMENT, "params.window_left is -2", 0, -2},
-    {AT(params.window_right), ARGUMENT, "params.window_right is -2", 0, -2},
+    {AT(params.window_left), ARGUMENT, "params.window_left is -1", 0, -1},
+    {AT(params.window_right), ARGUMENT, "params.window_right is -1", 0, -1},
     {AT(params.chunk), ARGUMENT, "params.chunk is -1", 0, -1},
     {AT(params.query_offset), ARGUMENT, "only POSENC_ALIGN_OFFSET (2) reads it", 0, 1},
     {AT(params.first_key), ARGUMENT, "params.first_key is -1", 0, -1},

@@ -57,7 +57,7 @@ static void call_init(struct call *c, int64_t queries, int64_t keys, int64_t cha
     }
     posenc_attention_params_init(&c->params);
     c->params.causal = (int32_t)test_below(random, 2);
-    c->params.window_left = test_below(random, 3) ? -1 : (int64_t)test_below(random, 100);
+    c->params.window_left = (int64_t)test_below(random, 3) ? 0 : (int64_t)test_below(random, 100);
     c->params.first_key = test_below(random, 2) ? (int64_t)test_below(random, 3000) : 0;
 }
 

@@ -86,8 +86,8 @@ static void example_options(struct example *e, const struct settings *s)
     p->causal = (int32_t)s->causal;
     p->softcap = s->softcap;
     if (s->window > 0) { /* causal: so many keys; otherwise so many on each side */
-        p->window_left = (int64_t)s->window - p->causal;
-        p->window_right = (int64_t)s->window;
+        p->window_left = (int64_t)s->window + !p->causal;
+        p->window_right = (int64_t)s->window + 1;
     }
     if (s->sinks > 0)
         p->sinks = e->sinks;

@@ -114,8 +114,8 @@ static void make_plain_params(struct example *e)
     p->causal = (int32_t)s->causal;
     p->align = (int32_t)s->align;
     p->query_offset = (int64_t)s->offset;
-    p->window_left = (int64_t)s->left;
-    p->window_right = (int64_t)s->right;
+    p->window_left = (int64_t)s->left + 1; /* stored as the keys besides the own; -1: all */
+    p->window_right = (int64_t)s->right + 1;
     p->head_map = (int32_t)s->head_map;
     p->scale = s->scale;
     p->multiplier = s->multiplier;

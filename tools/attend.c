@@ -109,8 +109,7 @@ static void fill_params(struct attend_work *work)
     const struct attend_request *r = work->request;
     posenc_attention_params_init(&work->params);
     work->params.causal = r->causal || r->window;
-    if (r->window)
-        work->params.window_left = r->window - 1;
+    work->params.window_left = r->window;
     work->params.scale = r->scale;
     work->params.softcap = r->softcap;
     work->params.sinks = work->sinks;

@@ -218,12 +218,12 @@ static void echo_reach(const struct attend_work *work)
     fprintf(stderr, ", %scausal", p->causal ? "" : "not ");
     if (p->chunk)
         fprintf(stderr, ", chunks of %lld", (long long)p->chunk);
-    else if (!p->causal && p->window_right < 0)
+    else if (!p->causal && !p->window_right)
         fprintf(stderr, " (a decoder needs --causal)");
-    if (p->window_right >= 0)
-        fprintf(stderr, ", window of %lld on both sides", (long long)p->window_left);
-    else if (p->window_left >= 0)
-        fprintf(stderr, ", window %lld%s", (long long)p->window_left + 1, by);
+    if (p->window_right)
+        fprintf(stderr, ", window of %lld on both sides", (long long)p->window_left - 1);
+    else if (p->window_left)
+        fprintf(stderr, ", window %lld%s", (long long)p->window_left, by);
     else
         fprintf(stderr, ", no window");
 }
@@ -256,7 +256,7 @@ static int lacks_sinks(const struct attend_work *work)
         return 0;
     if (strcmp(layers, "all") == 0 || work->request->window)
         return 1;
-    return (strcmp(layers, "sliding") == 0) == (work->params.window_left >= 0);
+    return (strcmp(layers, "sliding") == 0) == (work->params.window_left > 0);
 }
 
 /* Arrays of [head, token, channel] show where they claim more heads than there are. */

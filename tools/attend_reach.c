@@ -97,9 +97,9 @@ int attend_reach_by_model(struct attend_work *work)
         found = 1;
     }
     if (reach.window && facts->window_sides == 2) {
-        work->params.window_left = work->params.window_right = facts->sliding_window / 2;
+        work->params.window_left = work->params.window_right = facts->sliding_window / 2 + 1;
     } else if (reach.window) {
-        work->params.window_left = facts->sliding_window - 1;
+        work->params.window_left = facts->sliding_window;
         work->params.causal = 1;
     }
     if (reach.chunk) {

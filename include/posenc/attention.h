@@ -43,10 +43,9 @@ typedef struct posenc_attention_deberta {
 } posenc_attention_deberta;
 
 /*
- * Every field has a default (posenc_attention_params_init); 0 or NULL where none is named. A struct
- * of zeros is not the default: windows of 0 leave each query its own key alone. A sequence s is
- * batch row s, or with `sequences` > 0 the s-th of several packed into batch row 0. Arrays of
- * int64_t by sequence may be NULL.
+ * The default of every field is 0 or NULL (posenc_attention_params_init sets struct_size too). A
+ * sequence s is batch row s, or with `sequences` > 0 the s-th of several packed into batch row 0.
+ * Arrays of int64_t by sequence may be NULL.
  */
 typedef struct posenc_attention_params {
     uint32_t struct_size; /* sizeof(posenc_attention_params) */
@@ -59,9 +58,8 @@ typedef struct posenc_attention_params {
     /* Who sees what */
     int32_t align;         /* POSENC_ALIGN_* */
     int32_t head_map;      /* POSENC_HEADS_* */
-    int64_t window_left;   /* keys with query - key <= window_left; -1 = no limit (default). A */
-                           /* sliding window of W keys has W - 1 here */
-    int64_t window_right;  /* keys with key - query <= window_right; -1 = no limit (default) */
+    int64_t window_left;   /* > 0: keys with query - key < window_left; 0 = no limit */
+    int64_t window_right;  /* > 0: keys with key - query < window_right; 0 = no limit */
     int64_t chunk;         /* > 0: keys of the query's own chunk of so many logical indices only; */
                            /* 0 = none. Llama 4 */
     int64_t query_offset;
@@ -120,7 +118,7 @@ POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
  * (MLA); out shares none with anything. For query i and head h of a sequence, p its logical place,
  * keys counted from first_key on:
  *
- *     seen = keys j in use with !(causal && j > p), p - window_left <= j <= p + window_right,
+ *     seen = keys j in use with !(causal && j > p), p - window_left < j < p + window_right,
  *            floor(j / chunk) == floor(p / chunk) and bias[i][h][j] != -inf
  *     x_j  = scale multiplier temperature q.k_j;  x_j = softcap tanh(x_j / softcap) if > 0
  *     e_j  = exp(x_j + bias[i][h][j]) for seen j;  l = sum e_j (+ exp(sink[h]))
