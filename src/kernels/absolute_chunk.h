@@ -43,11 +43,4 @@ static POSENC_INLINE void LANES(pair_vectors)(const struct posenc_place *p, size
     LANES(store)(p->y, 2 * at + N, to, high);
 }
 
-#undef FLOATS
-#undef BF16S
-#undef LANES
-#undef POSENC_TYPE
-#undef POSENC_TYPE_
-#undef POSENC_PASTE
-#undef POSENC_PASTE_
-#undef N
+#include "element_end.h"

@@ -287,11 +287,4 @@ void KERNEL(totals)(const struct posenc_attention_totals *job)
 #undef BLOCK
 #undef BLOCKS
 #undef BY_UNITS
-#undef N
-#undef POSENC_PASTE_
-#undef POSENC_PASTE
-#undef POSENC_TYPE_
-#undef POSENC_TYPE
-#undef LANES
-#undef FLOATS
-#undef BF16S
+#include "element_end.h"

@@ -126,11 +126,4 @@ posenc_attention_pack *const KERNEL(pack)[3] = {pack_F32, pack_F16, pack_BF16};
 posenc_attention_widen *const KERNEL(widen)[3] = {widen_F32, widen_F16, widen_BF16};
 
 #undef PACK_AND_WIDEN
-#undef N
-#undef POSENC_PASTE_
-#undef POSENC_PASTE
-#undef POSENC_TYPE_
-#undef POSENC_TYPE
-#undef LANES
-#undef FLOATS
-#undef BF16S
+#include "element_end.h"

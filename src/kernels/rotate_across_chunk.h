@@ -50,11 +50,4 @@ static POSENC_INLINE void LANES(across_chunk)(const struct posenc_rotate_side *s
     }
 }
 
-#undef FLOATS
-#undef BF16S
-#undef LANES
-#undef POSENC_TYPE
-#undef POSENC_TYPE_
-#undef POSENC_PASTE
-#undef POSENC_PASTE_
-#undef N
+#include "element_end.h"

@@ -318,11 +318,4 @@ static POSENC_INLINE size_t LANES(convert_run)(const char *src, char *dst, size_
     return at;
 }
 
-#undef FLOATS
-#undef BF16S
-#undef LANES
-#undef POSENC_TYPE
-#undef POSENC_TYPE_
-#undef POSENC_PASTE
-#undef POSENC_PASTE_
-#undef N
+#include "element_end.h"
