@@ -126,6 +126,19 @@ int32_t posenc_data_view_check(struct posenc_view *view, const posenc_tensor *t,
     return check_view(view, t, name, error);
 }
 
+int32_t posenc_stored_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                                 posenc_error *error)
+{
+    if (!t)
+        return fail_null(name, error);
+    if ((t->dtype < POSENC_F32 || t->dtype > POSENC_BF16) && t->dtype != POSENC_I8)
+        return posenc_fail(
+            error, POSENC_ERROR_ARGUMENT,
+            "%s.dtype is %d: must be POSENC_F32, POSENC_F16, POSENC_BF16 or POSENC_I8", name,
+            (int64_t)t->dtype);
+    return check_view(view, t, name, error);
+}
+
 int32_t posenc_row_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
                               posenc_error *error)
 {

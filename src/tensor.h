@@ -5,10 +5,10 @@
 
 #include "common.h"
 
-/* Bytes per element of F32, F16, BF16, F64. */
+/* Bytes per element of F32, F16, BF16, F64, I8. */
 static inline int64_t posenc_dtype_size(int32_t dtype)
 {
-    return dtype == POSENC_F32 ? 4 : dtype == POSENC_F64 ? 8 : 2;
+    return dtype == POSENC_F32 ? 4 : dtype == POSENC_F64 ? 8 : dtype == POSENC_I8 ? 1 : 2;
 }
 
 static inline int posenc_tensor_is_empty(const posenc_tensor *t)
@@ -38,6 +38,10 @@ int32_t posenc_data_view_check(struct posenc_view *view, const posenc_tensor *t,
 /* The same for F32 and F64: rows and angles. */
 int32_t posenc_row_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
                               posenc_error *error);
+
+/* The same for F32, F16, BF16 and I8: what a cache stores. */
+int32_t posenc_stored_view_check(struct posenc_view *view, const posenc_tensor *t, const char *name,
+                                 posenc_error *error);
 
 /* The rest is for views that have passed. */
 

@@ -106,6 +106,8 @@ typedef struct posenc_attention_params {
     /* Memory for large blocks, which never changes the bits: posenc_attention_workspace */
     void *workspace;
     size_t workspace_size; /* bytes; 0 = smaller blocks on the stack */
+
+    int64_t keep; /* the first stored keys, which window_left and chunk do not hide: sinks */
 } posenc_attention_params;
 
 /* Sets every field to its default (struct_size included). */
@@ -118,8 +120,8 @@ POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
  * (MLA); out shares none with anything. For query i and head h of a sequence, p its logical place,
  * keys counted from first_key on:
  *
- *     seen = keys j in use with !(causal && j > p), p - window_left < j < p + window_right,
- *            floor(j / chunk) == floor(p / chunk) and bias[i][h][j] != -inf
+ *     seen = keys j in use with !(causal && j > p), j < p + window_right, bias[i][h][j] != -inf,
+ *            and j - first_key < keep || (p - window_left < j && j / chunk == p / chunk, floored)
  *     x_j  = scale multiplier temperature q.k_j;  x_j = softcap tanh(x_j / softcap) if > 0
  *     e_j  = exp(x_j + bias[i][h][j]) for seen j;  l = sum e_j (+ exp(sink[h]))
  *     out  = sum e_j v_j / l, zeros if nothing is seen

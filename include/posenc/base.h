@@ -50,7 +50,8 @@ enum { /* dtype */
     POSENC_BF16 = 3, /* upper half of a binary32, as uint16_t */
     POSENC_I32 = 4,
     POSENC_I64 = 5,
-    POSENC_F64 = 6
+    POSENC_F64 = 6,
+    POSENC_I8 = 7 /* caches alone: an integer -127..127 times a scale */
 };
 
 /* ------------------------------------------------------------------------------------------------

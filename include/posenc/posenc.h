@@ -35,6 +35,7 @@
 #include <posenc/base.h>
 #include <posenc/biases.h>
 #include <posenc/builders.h>
+#include <posenc/cache.h>
 #include <posenc/layouts.h>
 #include <posenc/rope.h>
 
