@@ -118,11 +118,8 @@ static void add_rows(struct posenc_hash *hash, const posenc_plan *plan)
     }
 }
 
-int32_t posenc_plan_fingerprint(const posenc_plan *plan, uint8_t *fingerprint, posenc_error *error)
+void posenc_fingerprint_compute(const struct posenc_plan *plan, uint8_t fingerprint[16])
 {
-    if (!plan || !fingerprint)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
-                           plan ? "fingerprint" : "plan");
     struct posenc_hash hash = posenc_hash_start();
     posenc_hash_integer(&hash, FORM);
     add_widths(&hash, plan);
@@ -131,5 +128,16 @@ int32_t posenc_plan_fingerprint(const posenc_plan *plan, uint8_t *fingerprint, p
     add_sets(&hash, plan);
     add_rows(&hash, plan);
     posenc_hash_end(&hash, fingerprint);
+}
+
+int32_t posenc_plan_fingerprint(const posenc_plan *plan, uint8_t *fingerprint, posenc_error *error)
+{
+    if (!plan || !fingerprint)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "%s is NULL: must be given",
+                           plan ? "fingerprint" : "plan");
+    if (plan->rows_by == POSENC_ROWS_TABLE)
+        posenc_fingerprint_compute(plan, fingerprint);
+    else
+        memcpy(fingerprint, plan->fingerprint, sizeof(plan->fingerprint));
     return POSENC_OK;
 }

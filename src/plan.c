@@ -244,10 +244,13 @@ static struct posenc_plan *make(const posenc_rope_params *p, const struct posenc
     made->params.frequencies = made->params.factors = NULL;
     made->params.short_factors = made->params.long_factors = NULL;
     made->params.axis_of_pair = NULL;
-    if (fill(made, p))
-        return made;
-    posenc_plan_free(made);
-    return NULL;
+    if (!fill(made, p)) {
+        posenc_plan_free(made);
+        return NULL;
+    }
+    if (made->rows_by != POSENC_ROWS_TABLE)
+        posenc_fingerprint_compute(made, made->fingerprint);
+    return made;
 }
 
 int32_t posenc_plan_create(posenc_plan **plan, const posenc_rope_params *params,

@@ -56,7 +56,11 @@ struct posenc_plan {
     int depends_on_length;
     posenc_dd *log_decay;    /* [pairs], XPOS: see posenc_xpos_prepare */
     struct posenc_ggml ggml; /* GGML */
+    uint8_t fingerprint[16]; /* but for tables, which are large and the caller's */
 };
+
+/* What posenc_plan_fingerprint answers, computed from a plan that is filled. */
+void posenc_fingerprint_compute(const struct posenc_plan *plan, uint8_t fingerprint[16]);
 
 /* XPOS: the logarithm of the decay of each pair, for one position. */
 void posenc_xpos_prepare(const posenc_rope_params *params, posenc_dd *log_decay);
