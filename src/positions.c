@@ -151,15 +151,16 @@ static int32_t check_each_id(const posenc_positions *p, int64_t batch, int64_t t
 }
 
 static int32_t check_each_position(const posenc_positions *p, const posenc_plan *plan,
-                                   int64_t batch, int64_t tokens, posenc_error *error)
+                                   const struct posenc_range *range, int64_t batch, int64_t tokens,
+                                   posenc_error *error)
 {
     if (p->kind == POSENC_POSITIONS_START)
-        return check_run(p->start, tokens, 0, 0, &plan->range, error);
+        return check_run(p->start, tokens, 0, 0, range, error);
     int32_t status = check_ids(p, plan, batch, tokens, error);
     if (status || p->kind == POSENC_POSITIONS_IDS)
-        return status ? status : check_each_id(p, batch, tokens, &plan->range, error);
+        return status ? status : check_each_id(p, batch, tokens, range, error);
     for (int64_t b = 0; !status && b < batch; b++)
-        status = check_run(posenc_id(p, b * p->stride[0]), tokens, b, 0, &plan->range, error);
+        status = check_run(posenc_id(p, b * p->stride[0]), tokens, b, 0, range, error);
     return status;
 }
 
@@ -214,9 +215,9 @@ static int32_t check_sets(posenc_positions *p, const posenc_plan *plan, int64_t 
     return POSENC_OK;
 }
 
-int32_t posenc_positions_check(posenc_positions *copy, const posenc_positions *positions,
-                               const posenc_plan *plan, int64_t batch, int64_t tokens,
-                               posenc_error *error)
+static int32_t check_positions(posenc_positions *copy, const posenc_positions *positions,
+                               const posenc_plan *plan, const struct posenc_range *range,
+                               int64_t batch, int64_t tokens, posenc_error *error)
 {
     memset(copy, 0, sizeof(*copy));
     int32_t status = posenc_struct_read(copy, sizeof(*copy), offsetof(posenc_positions, axes),
@@ -225,10 +226,25 @@ int32_t posenc_positions_check(posenc_positions *copy, const posenc_positions *p
         status = check_form(copy, plan, error);
     if (status || batch == 0 || tokens == 0)
         return status;
-    status = check_each_position(copy, plan, batch, tokens, error);
+    status = check_each_position(copy, plan, range, batch, tokens, error);
     if (!status)
         status = check_lengths(copy, plan, batch, error);
     return status ? status : check_sets(copy, plan, batch, tokens, error);
+}
+
+int32_t posenc_positions_check(posenc_positions *copy, const posenc_positions *positions,
+                               const posenc_plan *plan, int64_t batch, int64_t tokens,
+                               posenc_error *error)
+{
+    return check_positions(copy, positions, plan, &plan->range, batch, tokens, error);
+}
+
+int32_t posenc_deltas_check(posenc_positions *copy, const posenc_positions *deltas,
+                            const posenc_plan *plan, int64_t batch, int64_t tokens,
+                            posenc_error *error)
+{
+    const struct posenc_range range = {INT32_MIN, INT32_MAX, "32-bit deltas"};
+    return check_positions(copy, deltas, plan, &range, batch, tokens, error);
 }
 
 /* Memory that is read, as a view: an element of 64 bits is a channel of two words. */

@@ -21,6 +21,11 @@ int32_t posenc_positions_check(posenc_positions *copy, const posenc_positions *p
                                const posenc_plan *plan, int64_t batch, int64_t tokens,
                                posenc_error *error);
 
+/* The same for differences of positions, which the limits of a plan do not concern. */
+int32_t posenc_deltas_check(posenc_positions *copy, const posenc_positions *deltas,
+                            const posenc_plan *plan, int64_t batch, int64_t tokens,
+                            posenc_error *error);
+
 /* The rest is for copies that have passed. */
 
 /* Fails with POSENC_ERROR_OVERLAP if ids, lengths or sets lie in memory that the call writes: later

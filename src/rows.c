@@ -79,6 +79,16 @@ void posenc_rows_fill(const struct posenc_rows_span *span, const struct posenc_r
     }
 }
 
+void posenc_rows_delta(const struct posenc_rows_span *span, const struct posenc_rows_target *to)
+{
+    struct posenc_rows_target target = *to;
+    target.delta = 1;
+    if (span->plan->rows_by == POSENC_ROWS_XPOS)
+        posenc_rows_wide(span, &target);
+    else
+        posenc_rows_exact(span, &target);
+}
+
 int32_t posenc_wide_rows_check(const posenc_plan *plan, const char *name, posenc_error *error)
 {
     if (plan->rows_by != POSENC_ROWS_HF_F32 && plan->rows_by != POSENC_ROWS_GGML)

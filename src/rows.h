@@ -38,11 +38,19 @@ struct posenc_rows_target {
     int32_t dtype;
     ptrdiff_t stride; /* elements from token to token */
     size_t first, count;
+    int delta; /* 1: of differences of positions, F32: see posenc_rows_delta */
 };
 
 /* Writes rows: cosines to cos[t*stride + i], sines to sin[t*stride + i], i < count. `first` is a
  * multiple of 16, the positions are a copy that posenc_positions_check made. */
 void posenc_rows_fill(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
+
+/*
+ * Rows by which a key that was rotated at p comes to stand at p + d: `positions` are the d. Exact
+ * rows of the plan's frequencies whatever its recipe, without the attention factor, with the decay
+ * of xPos for d alone (as if its centre were 0). Not for tables.
+ */
+void posenc_rows_delta(const struct posenc_rows_span *span, const struct posenc_rows_target *to);
 
 /* Fails if the plan's recipe has no rows of F64; `name` is the argument that asks for them. */
 int32_t posenc_wide_rows_check(const posenc_plan *plan, const char *name, posenc_error *error);

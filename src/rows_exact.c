@@ -27,7 +27,8 @@ void posenc_row_block_init(struct posenc_row_block *block, const double *inv_fre
     posenc_row_block_part(block, inv_freq, count, 0xffff);
 }
 
-/* Frequencies of one running length, for one block of pairs, made for a call. */
+/* Frequencies that no table of the plan has, for one block of pairs, made for a call: of a running
+ * length of its own, or of a recipe. */
 struct own {
     struct posenc_row_block block;
     double inv_freq[POSENC_ROW_BLOCK];
@@ -41,13 +42,14 @@ struct source {
 };
 
 static struct source source_of(const posenc_plan *plan, int32_t set, const struct own *own,
-                               size_t first)
+                               const struct posenc_rows_target *to)
 {
-    if (set < 0)
-        return (struct source){&own->block, own->inv_freq, plan->sets->attention_factor};
-    const struct posenc_frequency_set *s = &plan->sets[set];
-    return (struct source){s->blocks + first / POSENC_ROW_BLOCK, s->inv_freq + first,
-                           s->attention_factor};
+    const struct posenc_frequency_set *s = &plan->sets[set < 0 ? 0 : set];
+    const double factor = to->delta ? 1 : s->attention_factor;
+    if (own)
+        return (struct source){&own->block, own->inv_freq, factor};
+    return (struct source){s->blocks + to->first / POSENC_ROW_BLOCK, s->inv_freq + to->first,
+                           factor};
 }
 
 /* No Base and Step here: the phase of p w is taken in one piece. */
@@ -109,7 +111,7 @@ static void fill_axis(const struct posenc_rows_span *span, const struct posenc_r
     struct posenc_rows_job job = {.steps = steps, .pairs = to->count, .stride = to->stride};
     for (size_t t = 0; t < span->tokens; t += job.count) {
         int32_t set = collect(span, axis, t, &job, steps);
-        struct source from = source_of(span->plan, set, own, to->first);
+        struct source from = source_of(span->plan, set, own, to);
         job.blocks = from.blocks;
         job.factor = from.factor;
         job.cos = (float *)to->cos + (ptrdiff_t)t * to->stride;
@@ -143,9 +145,19 @@ static unsigned steps_of(const struct posenc_rows_span *span)
 static void make_own(struct own *own, const struct posenc_rows_span *span,
                      const struct posenc_rows_target *to, unsigned steps)
 {
+    const posenc_plan *plan = span->plan;
     const int64_t length = posenc_length(span->positions, span->batch);
-    posenc_frequencies(&span->plan->params, length, 0, (int32_t)to->first, (int32_t)to->count,
-                       own->inv_freq);
+    const int32_t set = posenc_rows_set(span, 0), count = (int32_t)to->count;
+    float narrow[POSENC_ROW_BLOCK];
+    if (set >= 0) {
+        memcpy(own->inv_freq, plan->sets[set].inv_freq + to->first, to->count * sizeof(double));
+    } else if (plan->rows_by == POSENC_ROWS_HF_F32) {
+        posenc_frequencies_f32(&plan->params, length, 0, (int32_t)to->first, count, narrow);
+        for (int32_t i = 0; i < count; i++)
+            own->inv_freq[i] = (double)narrow[i];
+    } else {
+        posenc_frequencies(&plan->params, length, 0, (int32_t)to->first, count, own->inv_freq);
+    }
     posenc_row_block_part(&own->block, own->inv_freq, (int)to->count, steps);
 }
 
@@ -157,7 +169,7 @@ static void fill_mixed(const struct posenc_rows_span *span, const struct posenc_
     const int32_t *axis_of_pair = span->plan->axis_of_pair + to->first;
     float cos[RUN][POSENC_ROW_BLOCK], sin[RUN][POSENC_ROW_BLOCK];
     struct posenc_rows_target scratch = {cos, sin, POSENC_F32, POSENC_ROW_BLOCK, to->first,
-                                         to->count};
+                                         to->count, to->delta};
     struct posenc_rows_span part = *span;
     for (size_t done = 0; done < span->tokens; done += RUN) {
         size_t left = span->tokens - done;
@@ -189,15 +201,12 @@ static unsigned axes_of(const struct posenc_rows_span *span, size_t first, size_
     return axes;
 }
 
-void posenc_rows_exact(const struct posenc_rows_span *span, const struct posenc_rows_target *to)
+/* Block by block; with `made`, by frequencies made for the call, of the one set of the span. */
+static void fill_blocks(const struct posenc_rows_span *span, const struct posenc_rows_target *to,
+                        int made)
 {
-    const int dynamic = posenc_rows_set(span, 0) < 0;
-    if (!dynamic && axes_of(span, to->first, to->count) == 1) {
-        fill_axis(span, to, 0, NULL);
-        return;
-    }
     struct own own;
-    const unsigned steps = dynamic ? steps_of(span) : 0;
+    const unsigned steps = made ? steps_of(span) : 0;
     struct posenc_rows_target block = *to;
     for (size_t i = 0; i < to->count; i += POSENC_ROW_BLOCK) {
         size_t left = to->count - i;
@@ -205,12 +214,43 @@ void posenc_rows_exact(const struct posenc_rows_span *span, const struct posenc_
         block.sin = (float *)to->sin + i;
         block.first = to->first + i;
         block.count = left < POSENC_ROW_BLOCK ? left : POSENC_ROW_BLOCK;
-        if (dynamic)
+        if (made)
             make_own(&own, span, &block, steps);
         const unsigned axes = axes_of(span, block.first, block.count);
         if (axes & (axes - 1))
-            fill_mixed(span, &block, axes, dynamic ? &own : NULL);
+            fill_mixed(span, &block, axes, made ? &own : NULL);
         else
-            fill_axis(span, &block, __builtin_ctz(axes), dynamic ? &own : NULL);
+            fill_axis(span, &block, __builtin_ctz(axes), made ? &own : NULL);
+    }
+}
+
+/* How many tokens from t on have the set of token t. */
+static size_t tokens_alike(const struct posenc_rows_span *span, size_t t)
+{
+    const int32_t set = posenc_rows_set(span, t);
+    size_t alike = 1;
+    while (t + alike < span->tokens && posenc_rows_set(span, t + alike) == set)
+        alike++;
+    return alike;
+}
+
+void posenc_rows_exact(const struct posenc_rows_span *span, const struct posenc_rows_target *to)
+{
+    const int32_t set = posenc_rows_set(span, 0);
+    if (set >= 0 && span->plan->sets[set].blocks) {
+        if (axes_of(span, to->first, to->count) == 1)
+            fill_axis(span, to, 0, NULL);
+        else
+            fill_blocks(span, to, 0);
+        return;
+    }
+    struct posenc_rows_span part = *span;
+    struct posenc_rows_target target = *to;
+    for (size_t t = 0; t < span->tokens; t += part.tokens) {
+        part.token = span->token + (int64_t)t;
+        part.tokens = tokens_alike(span, t);
+        target.cos = (float *)to->cos + (ptrdiff_t)t * to->stride;
+        target.sin = (float *)to->sin + (ptrdiff_t)t * to->stride;
+        fill_blocks(&part, &target, 1);
     }
 }

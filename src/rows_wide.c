@@ -44,9 +44,10 @@ static posenc_dd exponential(posenc_dd x)
 
 /* The decay is cut where its logarithm leaves +-600: beyond, floats have long overflowed or become
  * 0, and doubles are near their ends. */
-static posenc_dd decay_of(const posenc_plan *plan, size_t pair, double position)
+static posenc_dd decay_of(const posenc_plan *plan, size_t pair, double position, int delta)
 {
-    posenc_dd distance = posenc_dd_sum(position, -(double)plan->params.xpos_center);
+    const double center = delta ? 0 : (double)plan->params.xpos_center;
+    posenc_dd distance = posenc_dd_sum(position, -center);
     posenc_dd x = posenc_dd_mul(distance, plan->log_decay[pair]);
     if (x.hi > 600 || x.hi < -600)
         x = posenc_dd_from(x.hi > 0 ? 600 : -600);
@@ -66,13 +67,13 @@ static void store(const struct posenc_rows_target *to, ptrdiff_t at, double cos,
 
 /* Cosine and sine of p w, times the factor and the decay; the high parts are rounded once. */
 static void fill_pair(const posenc_plan *plan, size_t pair, double position, double inv_freq,
-                      double factor, double *cos, double *sin)
+                      double factor, int delta, double *cos, double *sin)
 {
     posenc_dd s, c, scale = posenc_dd_from(factor);
     const double size = position < 0 ? -position : position;
     posenc_sincos_dd(posenc_turns_of_product(size, inv_freq), &s, &c);
     if (plan->rows_by == POSENC_ROWS_XPOS)
-        scale = posenc_dd_mul(scale, decay_of(plan, pair, position));
+        scale = posenc_dd_mul(scale, decay_of(plan, pair, position, delta));
     *cos = posenc_dd_mul(c, scale).hi;
     *sin = posenc_dd_mul(s, scale).hi;
     if (position < 0)
@@ -97,7 +98,8 @@ static void fill_block(const struct posenc_rows_span *span, const struct posenc_
             double p = posenc_real_position(positions, axis, span->batch,
                                             span->token + (int64_t)t);
             double c, s;
-            fill_pair(plan, to->first + i, p, inv_freq[i], set->attention_factor, &c, &s);
+            fill_pair(plan, to->first + i, p, inv_freq[i], to->delta ? 1 : set->attention_factor,
+                      to->delta, &c, &s);
             store(to, (ptrdiff_t)t * to->stride + (ptrdiff_t)i, c, s);
         }
     }

@@ -177,11 +177,14 @@ POSENC_API int32_t posenc_attention_cached_spans(const posenc_attention_params *
  * --------------------------------------------------------------------------------------------- */
 
 /*
- * Turns cached keys as if their tokens stood elsewhere: key first + t of sequence b by the delta
- * position(b, t) of `deltas` (batch 1, or the sequences; any axes, and the length that the keys
- * were rotated with). The attention factor is not applied again. A key whose deltas are all 0 keeps
- * its bytes. Arithmetic as posenc_rotate with the exact row of the delta, rounded once to the
- * stored type; I8 gets new scales. Logical indices are the caller's to change.
+ * Turns cached keys as if their tokens stood elsewhere: key first + t of sequence b (of one sequence:
+ * batch row 0) by the delta position(b, t) of `deltas`, any axes, with the length and sets that the
+ * keys were rotated with; no limit of the plan but 32 bits. The attention factor is not applied
+ * again; xPos decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic
+ * as posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever
+ * the recipe, rounded once to the stored type; I8: groups that turn get new scales. Refused for
+ * plans from tables: posenc_cache_rebase from a plan to itself moves by any rows. Pages that two
+ * sequences share are turned once for each. Logical indices are the caller's to change.
  */
 POSENC_API int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *deltas,
                                      const posenc_cache *cache, int64_t sequence, int64_t first,
