@@ -17,6 +17,13 @@ static inline int posenc_is_large(const struct posenc_view *view)
     return view->end - view->begin >= (uintptr_t)1 << 20;
 }
 
+/* Of `left` batch rows, those that one row is added to at a time: up to 8, streams that the CPU
+ * follows by itself, and never one behind several. */
+static inline int64_t posenc_copies(int64_t left)
+{
+    return left <= 8 ? left : left / ((left + 7) / 8);
+}
+
 /* Checks x, out (NULL: in place) and the scale, but not the number of heads and channels. */
 int32_t posenc_embeddings_check(struct posenc_embeddings *embeddings, double scale,
                                 const posenc_tensor *x, const posenc_tensor *out,

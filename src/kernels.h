@@ -78,20 +78,20 @@ struct posenc_permute_job {
 };
 
 /*
- * Rows added to embeddings, one fused operation in float32: y[t][i] = x[t][i] scale + row[t][i]. x
- * and y are the same view or disjoint. Pairs come as two rows and go side by side: channel 2i takes
- * row[t][i], channel 2i + 1 odd[t][i]; `count` then counts pairs, and the kernels that only write
- * them do not read x and scale.
+ * Rows added to embeddings, one fused operation in float32: y[t][i] = x[t][i] scale + row[t][i],
+ * for `copies` of x and y. x and y are the same view or disjoint. Pairs come as two rows and go
+ * side by side: channel 2i takes row[t][i], channel 2i + 1 odd[t][i]; `count` then counts pairs,
+ * there is one copy, and the kernels that only write them do not read x and scale.
  */
 struct posenc_add_job {
     const char *x;
     char *y;
-    ptrdiff_t x_token, y_token; /* bytes */
-    const float *row, *odd;     /* odd: of pairs alone */
-    ptrdiff_t row_token;        /* floats; 0: one row for all */
-    size_t tokens, count;
+    ptrdiff_t x_token, y_token, x_copy, y_copy; /* bytes */
+    const float *row, *odd;                     /* odd: of pairs alone */
+    ptrdiff_t row_token;                        /* floats; 0: one row for all */
+    size_t tokens, count, copies;
     float scale;
-    ptrdiff_t ahead; /* bytes from y to where the next call will write and which is asked for; 0 */
+    ptrdiff_t ahead; /* bytes from y to what will be written later and is asked for; 0: nothing */
 };
 
 /*

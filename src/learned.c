@@ -12,7 +12,8 @@
 enum {
     CHUNK = 2048, /* channels of a row that are widened at a time: 8 KiB in L1 */
     STRETCH = 8,  /* tokens of a batch row before those of the next */
-    AHEAD = 4096  /* bytes to read ahead in calls beyond the caches, as rotation does */
+    AHEAD = 4096, /* bytes to read ahead in calls beyond the caches, as rotation does */
+    NEAR = 512    /* the same where a row goes to several batch rows */
 };
 
 /* One past the highest position. */
@@ -114,15 +115,18 @@ static ptrdiff_t ahead_of(const struct work *w, int64_t b, int64_t t)
     return posenc_element(w->out, batch, token, 0, 0) - posenc_element(w->out, b, t, 0, 0);
 }
 
-static void add_row(const struct work *w, int64_t b, int64_t t)
+static void add_row(const struct work *w, int64_t b, int64_t t, int64_t copies)
 {
     float scratch[CHUNK];
     const int64_t row = row_of(w, b, t), channels = w->table->shape[3];
     posenc_add_kernel *const add = w->kernels->add[w->x->dtype - 1][w->out->dtype - 1];
     struct posenc_add_job job = {
+        .x_copy = posenc_step(w->x, 0) * posenc_dtype_size(w->x->dtype),
+        .y_copy = posenc_step(w->out, 0) * posenc_dtype_size(w->out->dtype),
         .tokens = 1,
+        .copies = (size_t)copies,
         .scale = (float)w->scale,
-        .ahead = ahead_of(w, b, t),
+        .ahead = copies > 1 ? w->ahead * NEAR : ahead_of(w, b, t),
     };
     for (int64_t first = 0; first < channels; first += CHUNK) {
         job.count = (size_t)(channels - first < CHUNK ? channels - first : CHUNK);
@@ -133,24 +137,50 @@ static void add_row(const struct work *w, int64_t b, int64_t t)
     }
 }
 
-static void add_token(const struct work *w, int64_t b, int64_t t)
+/* A token of `copies` batch rows. */
+static void add_token(const struct work *w, int64_t b, int64_t t, int64_t copies)
 {
-    if (w->out->dtype == POSENC_F64)
-        add_wide(w, b, t);
-    else if (w->x)
-        add_row(w, b, t);
-    else
-        copy_row(w, b, t);
+    if (w->x && w->out->dtype != POSENC_F64) {
+        add_row(w, b, t, copies);
+        return;
+    }
+    for (const int64_t end = b + copies; b < end; b++)
+        if (w->out->dtype == POSENC_F64)
+            add_wide(w, b, t);
+        else
+            copy_row(w, b, t);
+}
+
+static int same_rows(const struct work *w, int64_t a, int64_t b, int64_t first, int64_t end)
+{
+    for (int64_t t = first; t < end; t++)
+        if (row_of(w, a, t) != row_of(w, b, t))
+            return 0;
+    return 1;
+}
+
+/* Batch rows from b on whose tokens [first, end) read the same rows of the table. */
+static int64_t copies_of(const struct work *w, int64_t b, int64_t first, int64_t end)
+{
+    const int64_t most = posenc_copies(w->out->shape[0] - b);
+    int64_t copies = 1;
+    while (copies < most && same_rows(w, b, b + copies, first, end))
+        copies++;
+    return copies;
 }
 
 /* A few tokens of every batch row before the next: mostly they read the same rows of the table. */
 static void add_all(const struct work *w)
 {
     const int64_t tokens = w->out->shape[1];
-    for (int64_t first = 0; first < tokens; first += STRETCH)
-        for (int64_t b = 0; b < w->out->shape[0]; b++)
-            for (int64_t t = first; t < tokens && t < first + STRETCH; t++)
-                add_token(w, b, t);
+    for (int64_t first = 0; first < tokens; first += STRETCH) {
+        const int64_t end = tokens - first < STRETCH ? tokens : first + STRETCH;
+        for (int64_t b = 0, copies; b < w->out->shape[0]; b += copies) {
+            copies = copies_of(w, b, first, end);
+            for (int64_t t = first; t < end; t++)
+                add_token(w, b, t, copies);
+        }
+    }
 }
 
 static int32_t check_positions(posenc_positions *copy, const posenc_positions *positions,

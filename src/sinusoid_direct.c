@@ -2,16 +2,20 @@
 /* The short way of a sinusoid: rows of float32 made where they belong. */
 #include "sinusoid_direct.h"
 
+#include "embeddings.h"
 #include "sides.h"
 
 /* Base rows of four runs: 32 KiB. Copies: streams that one row goes to in a call. A row alone is
- * asked for in two steps, since lines wait in the first cache beside the base rows; measured. */
+ * asked for in two steps, since lines wait in the first cache beside the base rows. From so many
+ * sequences on a row is made before it is added. All measured. */
 enum {
     RUNS = POSENC_STRETCH / POSENC_ROW_STEPS + 1,
     PAIRS = 512,
     COPIES = 8,
     NEAR = 256,
-    AHEAD = 2048
+    AHEAD = 2048,
+    ADD_ROWS = 4,
+    ADD_AHEAD = 1024
 };
 
 /* One chunk of pairs of a stretch. */
@@ -65,16 +69,69 @@ static void put_step(struct chunk *c, const double *bases, size_t step, int64_t 
     call->sinusoid->kernels->sinusoid(job);
 }
 
-static void put_chunk(struct chunk *c, size_t first, size_t pairs)
+/* The row of one token, made in the first cache and added from there to some copies. */
+static void add_row(const struct chunk *c, const double *base, size_t t, int64_t batch,
+                    int64_t copies)
+{
+    float row[2 * PAIRS];
+    const struct posenc_sinusoid_direct *call = c->call;
+    const int64_t token = c->stretch->token + (int64_t)t;
+    const ptrdiff_t second = (ptrdiff_t)(c->job.pairs * sizeof(float));
+    struct posenc_sinusoid_job make = c->job;
+    make.base_cos = base;
+    make.base_sin = base + PAIRS;
+    make.step = c->stretch->steps[t];
+    make.runs = make.copies = 1;
+    make.x = NULL;
+    make.y = (char *)row;
+    make.second = c->job.second ? second : 0;
+    make.near = make.ahead = 0;
+    call->sinusoid->kernels->sinusoid(&make);
+    const int parts = make.second == c->job.second ? 1 : 2;
+    struct posenc_add_job add = {
+        .x = posenc_element(call->x, batch, token, 0, c->channel),
+        .y = posenc_element(call->out, batch, token, 0, c->channel),
+        .x_copy = c->job.x_copy,
+        .y_copy = c->job.y_copy,
+        .row = row,
+        .tokens = 1,
+        .copies = (size_t)copies,
+        .count = 2 * c->job.pairs / (size_t)parts,
+        .scale = c->job.scale,
+        .ahead = call->ahead * ADD_AHEAD,
+    };
+    for (int part = 0; part < parts; part++) {
+        call->sinusoid->kernels->add[0][0](&add);
+        add.x += c->job.second;
+        add.y += c->job.second;
+        add.row += add.count;
+    }
+}
+
+/* Several sequences, one token after another: in each memory is walked through without a jump. */
+static void add_chunk(const struct chunk *c)
+{
+    double base[2 * PAIRS];
+    const struct posenc_sinusoid_stretch *s = c->stretch;
+    const struct posenc_sinusoid_direct *call = c->call;
+    for (const struct posenc_run *run = s->run; run < s->run + s->runs; run++) {
+        call->sinusoid->kernels->bases(c->job.blocks, c->job.pairs, run->base, base, base + PAIRS);
+        for (int64_t batch = s->batch, copies; batch < call->batch_end; batch += copies) {
+            copies = posenc_copies(call->batch_end - batch);
+            for (size_t t = run->first; t < (size_t)run->first + run->count; t++)
+                add_row(c, base, t, batch, copies);
+        }
+    }
+}
+
+static void put_chunk(struct chunk *c)
 {
     double bases[RUNS * 2 * PAIRS];
     const struct posenc_sinusoid_stretch *s = c->stretch;
     const struct posenc_sinusoid_direct *call = c->call;
-    c->job.blocks = c->axis->set.blocks + first / POSENC_ROW_BLOCK;
-    c->job.pairs = pairs;
     for (size_t r = 0; r < s->runs; r++)
-        call->sinusoid->kernels->bases(c->job.blocks, pairs, s->run[r].base, bases + r * 2 * PAIRS,
-                                       bases + r * 2 * PAIRS + PAIRS);
+        call->sinusoid->kernels->bases(c->job.blocks, c->job.pairs, s->run[r].base,
+                                       bases + r * 2 * PAIRS, bases + r * 2 * PAIRS + PAIRS);
     for (int64_t batch = s->batch; batch < call->batch_end; batch += COPIES) {
         const int64_t left = call->batch_end - batch;
         c->job.copies = (size_t)(left < COPIES ? left : COPIES);
@@ -143,7 +200,12 @@ static void put_steps(const struct posenc_sinusoid_direct *call,
     for (size_t first = 0; first < axis->sines; first += PAIRS) {
         const size_t left = axis->sines - first;
         c.channel = axis->channel + (int64_t)(halves ? first : 2 * first);
-        put_chunk(&c, first, left < PAIRS ? left : PAIRS);
+        c.job.blocks = axis->set.blocks + first / POSENC_ROW_BLOCK;
+        c.job.pairs = left < PAIRS ? left : PAIRS;
+        if (call->x && call->batch_end - s->batch >= ADD_ROWS)
+            add_chunk(&c);
+        else
+            put_chunk(&c);
     }
 }
 

@@ -68,6 +68,7 @@ static struct posenc_add_job job_on(const struct place *p, int64_t channel, cons
         .row_token = stride,
         .tokens = p->tokens,
         .count = count,
+        .copies = 1,
     };
     job.ahead = p->ahead ? (ptrdiff_t)p->tokens * job.y_token : 0;
     if (w->x) {

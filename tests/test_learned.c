@@ -157,6 +157,60 @@ static void test_sums(void **state)
     free(s);
 }
 
+/* Sequences that read the same rows go together: as many as there are, and one that does not. */
+static void check_batch(struct sums *s, int32_t isa, int32_t table_dtype, int32_t dtype,
+                        int64_t channels, int64_t other)
+{
+    enum { BATCH = 17, TOKENS = 9 };
+    struct test_random random = {.state = (uint32_t)channels};
+    int64_t ids[BATCH][TOKENS], count = BATCH * TOKENS * channels;
+    posenc_positions positions;
+    posenc_tensor table, x, out;
+    posenc_error error = {0, ""};
+
+    posenc_positions_start(&positions, 0);
+    positions.kind = POSENC_POSITIONS_IDS;
+    positions.dtype = POSENC_I64;
+    positions.ids = ids;
+    positions.stride[0] = TOKENS;
+    positions.stride[1] = 1;
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t t = 0; t < TOKENS; t++) ids[b][t] = (b == other && t == 5 ? 2 : t);
+    posenc_tensor_contiguous(&table, s->table, table_dtype, 1, ROWS, 1, channels);
+    posenc_tensor_contiguous(&x, s->x, POSENC_F32, BATCH, TOKENS, 1, channels);
+    posenc_tensor_contiguous(&out, s->out, dtype, BATCH, TOKENS, 1, channels);
+    fill(s->table, table_dtype, ROWS * channels, &random);
+    fill(s->x, POSENC_F32, count, &random);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t token = i / channels, row = ids[token / TOKENS][token % TOKENS];
+
+        expect(s->expected, dtype, i, s->x, POSENC_F32,
+               test_load(s->table, table_dtype, row * channels + i % channels));
+    }
+    test_ok(posenc_learned_add(&table, 0, &positions, 1.3, &x, &out, isa, &error), &error);
+    assert_memory_equal(s->out, s->expected, (size_t)count * test_size(dtype));
+    if (dtype != POSENC_F32) return;
+    test_ok(posenc_learned_add(&table, 0, &positions, 1.3, &x, NULL, isa, &error), &error);
+    assert_memory_equal(s->x, s->expected, (size_t)count * test_size(dtype));
+}
+
+static void test_batches(void **state)
+{
+    struct sums *s = malloc(sizeof *s);
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+
+    (void)state;
+    assert_non_null(s);
+    for (size_t k = 0; k < count; k++)
+        for (int32_t dtype = POSENC_F32; dtype <= POSENC_BF16; dtype++)
+            for (int64_t other = -1; other < 17; other += 6) {
+                check_batch(s, isas[k], POSENC_F32, dtype, 83, other);
+                check_batch(s, isas[k], POSENC_F16, dtype, 167, other);
+            }
+    free(s);
+}
+
 static void test_refused_sums(void **state)
 {
     static float table[ROWS * 4], memory[1][3 * 4 + 8];
@@ -229,7 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_of_tokens), cmocka_unit_test(test_offsets),
         cmocka_unit_test(test_sums),           cmocka_unit_test(test_refused_sums),
-        cmocka_unit_test(test_refused_rows),
+        cmocka_unit_test(test_refused_rows),   cmocka_unit_test(test_batches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

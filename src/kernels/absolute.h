@@ -16,6 +16,20 @@ struct posenc_place {
     const float *row, *odd;
 };
 
+/* Where the others of its copies are. */
+struct posenc_copies {
+    size_t count;
+    ptrdiff_t x, y;
+};
+
+/* Asks for the lines of some bytes, for writing. */
+static POSENC_INLINE void ask(const char *p, size_t bytes)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < bytes; i += 64)
+        prefetch_write(p + i);
+}
+
 #define N 4
 #include "element.h"
 #include "absolute_chunk.h"
@@ -38,14 +52,6 @@ struct posenc_place {
 #define WIDEST(name) name##_4
 #endif
 
-/* Asks for the lines of some bytes, for writing. */
-static POSENC_INLINE void ask(const char *p, size_t bytes)
-{
-#pragma GCC unroll 4
-    for (size_t i = 0; i < bytes; i += 64)
-        prefetch_write(p + i);
-}
-
 static POSENC_INLINE void add_channels(const struct posenc_place *p, size_t count, int from, int to,
                                        float scale, ptrdiff_t ahead)
 {
@@ -66,6 +72,28 @@ static POSENC_INLINE void add_channels(const struct posenc_place *p, size_t coun
 #endif
     for (; at < count; at++)
         posenc_store(p->y, at, to, posenc_fmaf(posenc_load(p->x, at, from), scale, p->row[at]));
+}
+
+/* The same for several copies. */
+static POSENC_INLINE void add_to_copies(const struct posenc_place *p,
+                                        const struct posenc_copies *copies, size_t count, int from,
+                                        int to, float scale, ptrdiff_t ahead)
+{
+    size_t at = 0;
+    for (; count - at >= 4 * POSENC_LANES; at += 4 * POSENC_LANES)
+        WIDEST(copy_vectors)(*p, copies, at, 4, from, to, scale, ahead);
+    for (; count - at >= POSENC_LANES; at += POSENC_LANES)
+        WIDEST(copy_vectors)(*p, copies, at, 1, from, to, scale, ahead);
+#if POSENC_LANES > 4
+    for (; count - at >= 4; at += 4)
+        copy_vectors_4(*p, copies, at, 1, from, to, scale, ahead);
+#endif
+    for (; at < count; at++) {
+        const char *x = p->x;
+        char *y = p->y;
+        for (size_t left = copies->count; left; left--, x += copies->x, y += copies->y)
+            posenc_store(y, at, to, posenc_fmaf(posenc_load(x, at, from), scale, p->row[at]));
+    }
 }
 
 static POSENC_INLINE void pair_channels(const struct posenc_place *p, size_t pairs, int write,
@@ -94,9 +122,12 @@ static POSENC_INLINE void each_token(const struct posenc_add_job *job, int pairs
                                      int from, int to)
 {
     struct posenc_place p = {job->x, job->y, job->row, job->odd};
+    const struct posenc_copies copies = {job->copies, job->x_copy, job->y_copy};
     for (size_t left = job->tokens;;) {
         if (pairs)
             pair_channels(&p, job->count, write, from, to, job->scale, job->ahead);
+        else if (copies.count > 1)
+            add_to_copies(&p, &copies, job->count, from, to, job->scale, job->ahead);
         else
             add_channels(&p, job->count, from, to, job->scale, job->ahead);
         if (!--left)

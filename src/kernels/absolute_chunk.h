@@ -18,6 +18,28 @@ static POSENC_INLINE void LANES(add_vectors)(const struct posenc_place *p, size_
                      LANES(fma)(v[j], LANES(set1)(scale), LANES(load_f32)(p->row + at + j * N)));
 }
 
+/* The same for all copies: what the row adds is read once. */
+static POSENC_INLINE void LANES(copy_vectors)(struct posenc_place p,
+                                              const struct posenc_copies *copies, size_t at,
+                                              int vectors, int from, int to, float scale,
+                                              ptrdiff_t ahead)
+{
+    FLOATS row[4], v[4];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < (size_t)vectors; j++)
+        row[j] = LANES(load_f32)(p.row + at + j * N);
+    for (size_t left = copies->count; left; left--, p.x += copies->x, p.y += copies->y) {
+        if (ahead)
+            ask(p.y + at * posenc_size(to) + ahead, (size_t)vectors * N * posenc_size(to));
+#pragma GCC unroll 4
+        for (size_t j = 0; j < (size_t)vectors; j++)
+            v[j] = LANES(load)(p.x, at + j * N, from);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < (size_t)vectors; j++)
+            LANES(store)(p.y, at + j * N, to, LANES(fma)(v[j], LANES(set1)(scale), row[j]));
+    }
+}
+
 /* N pairs: 2 N channels from channel 2 `at` on, added or written alone. Even and odd channels of
  * bf16 need no shuffle. */
 static POSENC_INLINE void LANES(pair_vectors)(const struct posenc_place *p, size_t at, int write,

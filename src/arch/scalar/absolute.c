@@ -6,13 +6,14 @@
 
 static inline void add(const struct posenc_add_job *job, int from, int to)
 {
-    for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++) {
-        const char *x = job->x + t * job->x_token;
-        const float *row = job->row + t * job->row_token;
-        char *y = job->y + t * job->y_token;
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)job->count; i++)
-            put(y, i, to, posenc_fmaf(get(x, i, from), job->scale, row[i]));
-    }
+    for (ptrdiff_t t = 0; t < (ptrdiff_t)job->tokens; t++)
+        for (ptrdiff_t c = 0; c < (ptrdiff_t)job->copies; c++) {
+            const char *x = job->x + t * job->x_token + c * job->x_copy;
+            const float *row = job->row + t * job->row_token;
+            char *y = job->y + t * job->y_token + c * job->y_copy;
+            for (ptrdiff_t i = 0; i < (ptrdiff_t)job->count; i++)
+                put(y, i, to, posenc_fmaf(get(x, i, from), job->scale, row[i]));
+        }
 }
 
 static inline void add_pairs(const struct posenc_add_job *job, int from, int to)
