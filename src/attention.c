@@ -30,7 +30,40 @@ static int32_t check(struct posenc_attention_job *job, const posenc_attention_pa
         status = posenc_attention_inputs_check(job, &memory, error);
     if (!status)
         status = posenc_attention_outputs_check(job, &memory, job->q->shape, error);
-    return status ? status : posenc_attention_apart(job, &memory, error);
+    if (!status)
+        status = posenc_attention_apart(job, &memory, error);
+    return status || !job->k_map ? status : posenc_attention_slots_check(job, error);
+}
+
+int32_t posenc_attention_to_out(struct posenc_attention_job *job,
+                                const posenc_attention_params *params, posenc_error *error)
+{
+    if (!job->out)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "out is NULL: must be given");
+    int32_t status = check(job, params, error);
+    if (!status && !posenc_tensor_is_empty(job->out))
+        attend(job);
+    return status;
+}
+
+int32_t posenc_attention_to_state(struct posenc_attention_job *job,
+                                  const posenc_attention_params *params, int64_t first_span,
+                                  posenc_error *error)
+{
+    if (!job->state)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "state is NULL: must be given");
+    if (first_span < 0 || first_span > INT64_C(1) << 44)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "first_span is %d: must be 0..2^44",
+                           first_span);
+    job->first_span = first_span;
+    int32_t status = check(job, params, error);
+    if (!status && (job->params.lse || job->params.output_rows))
+        status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                             "params.%s is given: must be NULL here, posenc_attention_join has it",
+                             job->params.lse ? "lse" : "output_rows");
+    if (!status && !posenc_tensor_is_empty(job->state))
+        attend(job);
+    return status;
 }
 
 int32_t posenc_attention(const posenc_attention_params *params, const posenc_tensor *q,
@@ -38,12 +71,7 @@ int32_t posenc_attention(const posenc_attention_params *params, const posenc_ten
                          posenc_error *error)
 {
     struct posenc_attention_job job = {.q = q, .k = k, .v = v, .out = out};
-    if (!out)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "out is NULL: must be given");
-    int32_t status = check(&job, params, error);
-    if (!status && !posenc_tensor_is_empty(out))
-        attend(&job);
-    return status;
+    return posenc_attention_to_out(&job, params, error);
 }
 
 int32_t posenc_attention_spans(const posenc_attention_params *params, const posenc_tensor *q,
@@ -51,20 +79,7 @@ int32_t posenc_attention_spans(const posenc_attention_params *params, const pose
                                const posenc_tensor *state, posenc_error *error)
 {
     struct posenc_attention_job job = {.q = q, .k = k, .v = v, .state = state};
-    if (!state)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "state is NULL: must be given");
-    if (first_span < 0 || first_span > INT64_C(1) << 44)
-        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "first_span is %d: must be 0..2^44",
-                           first_span);
-    job.first_span = first_span;
-    int32_t status = check(&job, params, error);
-    if (!status && (job.params.lse || job.params.output_rows))
-        status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                             "params.%s is given: must be NULL here, posenc_attention_join has it",
-                             job.params.lse ? "lse" : "output_rows");
-    if (!status && !posenc_tensor_is_empty(state))
-        attend(&job);
-    return status;
+    return posenc_attention_to_state(&job, params, first_span, error);
 }
 
 int32_t posenc_attention_join(const posenc_attention_params *params, const posenc_tensor *state,

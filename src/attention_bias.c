@@ -44,7 +44,8 @@ static float alibi_term(const struct posenc_attention_bias *bias,
         return posenc_alibi_value(p, bias->slope, posenc_alibi_from_query(p->form, x));
     }
     if (p->key_positions)
-        position = p->key_positions[s->batch * bias->job->k->shape[1] + key - s->first_key];
+        position = p->key_positions[s->key_batch * bias->job->capacity +
+                                    posenc_attention_index(bias->job, s, key)];
     position = posenc_alibi_from_key(p->form, position, s->first_key + s->keys);
     return posenc_alibi_value(p, bias->slope, (double)position);
 }
@@ -65,5 +66,5 @@ float posenc_attention_bias_value(const struct posenc_attention_job *job,
 {
     const posenc_tensor *t = job->params.bias;
     return as_float(t, posenc_element(t, s->batch, s->first_query + query, head,
-                                      key - s->first_key));
+                                      posenc_attention_index(job, s, key)));
 }

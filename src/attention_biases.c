@@ -104,15 +104,59 @@ static void tensor_values(struct posenc_attention_walk *walk,
     float value[TILE];
     if (begin >= end)
         return;
-    const void *from = posenc_element(t, walk->s.batch, walk->s.first_query + query, h,
-                                      tile->first + begin - walk->s.first_key);
-    if (t->dtype == POSENC_F32)
-        memcpy(value + begin, from, (size_t)(end - begin) * sizeof(float));
-    else
-        job->kernels->convert[t->dtype - 1][POSENC_F32 - 1](from, value + begin,
-                                                            (size_t)(end - begin));
+    for (int64_t i = begin, n; i < end; i += n) {
+        int64_t j = tile->first + i;
+        n = posenc_attention_run(job, &walk->s, j, end - i);
+        const void *from = posenc_element(t, walk->s.batch, walk->s.first_query + query, h,
+                                          posenc_attention_index(job, &walk->s, j));
+        if (t->dtype == POSENC_F32)
+            memcpy(value + i, from, (size_t)n * sizeof(float));
+        else
+            job->kernels->convert[t->dtype - 1][POSENC_F32 - 1](from, value + i, (size_t)n);
+    }
     for (int64_t i = begin; i < end; i++)
         sum[i] = !terms || value[i] < -FLT_MAX ? value[i] : terms[i] + value[i];
+}
+
+/* Rows without terms: scores that -0 is added to keep their bits. */
+static const float nothing[TILE] = {
+    -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f,
+    -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f,
+    -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f,
+    -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f,
+    -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f, -0.0f};
+
+/* -inf in the gaps of the rows of a query, whose part of the tile is `range`. */
+static void hide_gap(struct posenc_attention_walk *walk, struct posenc_attention_range range,
+                     int64_t first, int64_t r)
+{
+    float *own = walk->room.biases + r * TILE;
+    const float *terms = walk->room.bias[r];
+    for (int64_t i = range.begin - first; terms != own && i < range.end - first; i++)
+        own[i] = terms[i];
+    for (int64_t i = range.gap - first; i < range.resume - first; i++)
+        own[i] = posenc_float(0xff800000u);
+    walk->room.bias[r] = own;
+}
+
+/* Returns 1 if a row has a gap in the tile. */
+static int hide_gaps(struct posenc_attention_walk *walk, const struct posenc_attention_tile *tile,
+                     int has_terms)
+{
+    int64_t first = tile->first, members = walk->members;
+    int any = 0;
+    for (int64_t r = 0; !has_terms && r < walk->rows; r++)
+        walk->room.bias[r] = nothing;
+    for (int64_t t = 0; t < walk->tokens; t++) {
+        const struct posenc_attention_range range = posenc_attention_clip(
+            posenc_attention_summed(walk->job, &walk->s, walk->token + t, 1), first, first + TILE);
+        if (range.begin >= range.end || range.gap >= range.resume)
+            continue;
+        any = 1;
+        for (int64_t r = t * members; r < (t + 1) * members; r++)
+            hide_gap(walk, range, first, r);
+    }
+    return any;
 }
 
 const float *const *posenc_attention_biases(struct posenc_attention_walk *walk,
@@ -134,5 +178,8 @@ const float *const *posenc_attention_biases(struct posenc_attention_walk *walk,
             tensor_values(walk, tile, r, terms, own);
         room->bias[r] = own;
     }
-    return room->bias;
+    int has_terms = walk->needs.lines || walk->needs.biases;
+    if (walk->needs.gaps)
+        has_terms |= hide_gaps(walk, tile, has_terms);
+    return has_terms ? room->bias : NULL;
 }

@@ -12,7 +12,7 @@ static const int64_t posenc_farthest = INT64_C(1) << 53;
 /* Everything that a call reads and writes, to see what shares memory. */
 struct posenc_attention_memory {
     struct posenc_view in[16], out[4];
-    struct posenc_array array[12];
+    struct posenc_array array[20];
     int ins, outs, arrays;
 };
 
@@ -22,6 +22,10 @@ int32_t posenc_attention_params_check(struct posenc_attention_job *job,
 
 /* Checks q, k, v, whose shapes go into the job, and all that params say of them. */
 int32_t posenc_attention_inputs_check(struct posenc_attention_job *job,
+                                      struct posenc_attention_memory *memory, posenc_error *error);
+
+/* Its part on k and v of posenc_attention_cached: what both say of themselves and of each other. */
+int32_t posenc_attention_caches_check(struct posenc_attention_job *job,
                                       struct posenc_attention_memory *memory, posenc_error *error);
 
 /* Its part on sequences: where they begin, and that their places are in range. */
@@ -44,5 +48,16 @@ int32_t posenc_attention_outputs_check(struct posenc_attention_job *job,
  * aligns the workspace. */
 int32_t posenc_attention_apart(struct posenc_attention_job *job,
                                struct posenc_attention_memory *memory, posenc_error *error);
+
+/* The last of them for caches: keys that a row sees have slots, in pages that there are. */
+int32_t posenc_attention_slots_check(const struct posenc_attention_job *job, posenc_error *error);
+
+/* A whole call whose views, and maps if it has any, are in the job: for out, or for the sums of
+ * spans. */
+int32_t posenc_attention_to_out(struct posenc_attention_job *job,
+                                const posenc_attention_params *params, posenc_error *error);
+int32_t posenc_attention_to_state(struct posenc_attention_job *job,
+                                  const posenc_attention_params *params, int64_t first_span,
+                                  posenc_error *error);
 
 #endif

@@ -26,13 +26,11 @@ static int32_t check_main(struct posenc_attention_memory *memory, const posenc_t
     return status;
 }
 
-static int32_t check_qkv(struct posenc_attention_job *job, struct posenc_attention_memory *memory,
-                         posenc_error *error)
+static int32_t check_keys(struct posenc_attention_job *job, struct posenc_attention_memory *memory,
+                          posenc_error *error)
 {
     const posenc_tensor *q = job->q, *k = job->k, *v = job->v;
-    int32_t status = check_main(memory, q, "q", error);
-    if (!status)
-        status = check_main(memory, k, "k", error);
+    int32_t status = check_main(memory, k, "k", error);
     if (!status)
         status = check_main(memory, v, "v", error);
     if (!status)
@@ -41,6 +39,19 @@ static int32_t check_qkv(struct posenc_attention_job *job, struct posenc_attenti
         status = check_same(k, "k", q, "q", 3, error);
     for (int d = 0; !status && d < 3; d++)
         status = check_same(v, "v", k, "k", d, error);
+    if (!status)
+        job->capacity = k->shape[1];
+    return status;
+}
+
+static int32_t check_qkv(struct posenc_attention_job *job, struct posenc_attention_memory *memory,
+                         posenc_error *error)
+{
+    const posenc_tensor *q = job->q, *k = job->k, *v = job->v;
+    int32_t status = check_main(memory, q, "q", error);
+    if (!status)
+        status = job->k_map ? posenc_attention_caches_check(job, memory, error)
+                            : check_keys(job, memory, error);
     if (status)
         return status;
     if (k->shape[2] ? q->shape[2] % k->shape[2] != 0 : q->shape[2] != 0)
@@ -101,11 +112,11 @@ static int32_t check_score_views(const struct posenc_attention_job *job,
     const int64_t *q = job->q->shape;
     const unsigned any = BATCH | TOKENS | HEADS;
     const int64_t temperature[4] = {q[0], q[1], q[2], 1};
-    const int64_t bias[4] = {q[0], q[1], q[2], job->k->shape[1]};
+    const int64_t bias[4] = {q[0], q[1], q[2], job->capacity};
     const int64_t table[4] = {1, job->t5.num_buckets, 1, q[2]};
     int32_t status = check_view(memory, p->temperature, "params.temperature", 1, temperature, any,
                                 error);
-    if (!status && job->k->shape[1])
+    if (!status && job->capacity)
         status = check_view(memory, p->bias, "params.bias", 0, bias, any, error);
     if (!status && q[2])
         status = check_view(memory, p->t5_table, "params.t5_table", 0, table, 0, error);
@@ -126,6 +137,12 @@ static int32_t check_deberta_views(const struct posenc_attention_job *job,
                                shape, 0, error);
 }
 
+/* Batch rows of what is indexed by stored key. */
+static int64_t batches_of(const struct posenc_attention_job *job)
+{
+    return job->k_map ? job->k_map->sequences : job->q->shape[0];
+}
+
 /* An empty bias with the heads and keys of the call: posenc_alibi_bias checks the rest. */
 static int32_t check_alibi(const struct posenc_attention_job *job,
                            struct posenc_attention_memory *memory, posenc_error *error)
@@ -133,28 +150,29 @@ static int32_t check_alibi(const struct posenc_attention_job *job,
     const posenc_alibi_params *a = &job->alibi;
     posenc_tensor none;
     posenc_error inner = {0};
-    int64_t keys = job->k->shape[1];
+    int64_t keys = job->capacity, batch = batches_of(job);
     if (!job->heads || !keys)
         return POSENC_OK;
-    posenc_tensor_contiguous(&none, NULL, POSENC_F32, job->q->shape[0], 0, job->heads, keys);
+    posenc_tensor_contiguous(&none, NULL, POSENC_F32, batch, 0, job->heads, keys);
     int32_t status = posenc_alibi_bias(a, &none, &inner);
     if (status)
         return posenc_fail(error, status, "params.alibi: %s", inner.text);
     status = check_array(memory, a->slopes, job->heads, sizeof(double), "params.alibi.slopes",
                          error);
     return status ? status
-                  : check_array(memory, a->key_positions, job->q->shape[0] * keys, sizeof(int64_t),
+                  : check_array(memory, a->key_positions, batch * keys, sizeof(int64_t),
                                 "params.alibi.key_positions", error);
 }
 
 static int32_t check_row_view(const struct posenc_attention_job *job,
                               struct posenc_attention_memory *memory, const posenc_tensor *rows,
-                              const char *name, int64_t tokens, posenc_error *error)
+                              const char *name, int64_t batch, int64_t tokens,
+                              posenc_error *error)
 {
     if (!rows)
         return POSENC_OK;
     const posenc_plan *plan = job->params.rope;
-    const int64_t shape[4] = {job->q->shape[0], tokens, 1, plan->rotary_dim};
+    const int64_t shape[4] = {batch, tokens, 1, plan->rotary_dim};
     if (job->channels != plan->head_dim && job->channels != plan->rotary_dim)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "q.shape[3] is %d: must be the head_dim (%d) or rotary_dim (%d) of "
@@ -168,14 +186,15 @@ static int32_t check_rotation(const struct posenc_attention_job *job,
 {
     const posenc_attention_params *p = &job->params;
     int32_t status = check_row_view(job, memory, p->query_rows, "params.query_rows",
-                                    job->q->shape[1], error);
+                                    job->q->shape[0], job->q->shape[1], error);
     if (!status)
-        status = check_row_view(job, memory, p->key_rows, "params.key_rows", job->k->shape[1],
-                                error);
-    if (!status && (p->rotate_from < 0 || p->rotate_from > job->k->shape[1]))
+        status = check_row_view(job, memory, p->key_rows, "params.key_rows", batches_of(job),
+                                job->capacity, error);
+    if (!status && (p->rotate_from < 0 || p->rotate_from > job->capacity))
         status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
-                             "params.rotate_from is %d: must be 0..k.shape[1] (%d)",
-                             p->rotate_from, job->k->shape[1]);
+                             job->k_map ? "params.rotate_from is %d: must be 0..%d, the slots of k"
+                                        : "params.rotate_from is %d: must be 0..k.shape[1] (%d)",
+                             p->rotate_from, job->capacity);
     return status;
 }
 

@@ -59,10 +59,10 @@ static int32_t check_weights(const struct posenc_attention_job *job,
     if (job->state)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.weights is given: must be NULL where a row is split by keys");
-    if (!job->k->shape[1])
+    if (!job->capacity)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.weights is given without keys: must be NULL");
-    const int64_t want[4] = {shape[0], t->shape[1], shape[2], job->k->shape[1]};
+    const int64_t want[4] = {shape[0], t->shape[1], shape[2], job->capacity};
     int32_t status = check_output(memory, t, "params.weights", want, error);
     if (!status)
         status = check_float(t, "params.weights", error);

@@ -7,8 +7,11 @@
 
 #include <math.h>
 
-/* Where the struct ended in its first form. */
-enum { FIRST_SIZE = offsetof(posenc_attention_params, align) };
+/* Where the struct ended in its first form and in the second. */
+enum {
+    FIRST_SIZE = offsetof(posenc_attention_params, align),
+    SECOND_SIZE = offsetof(posenc_attention_params, keep),
+};
 
 static int32_t check_choices(const posenc_attention_params *p, posenc_error *error)
 {
@@ -60,6 +63,9 @@ static int32_t check_places(const posenc_attention_params *p, posenc_error *erro
     if (p->first_key < 0 || p->first_key > posenc_farthest)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.first_key is %d: must be 0..2^53", p->first_key);
+    if (p->keep < 0 || p->keep > posenc_farthest)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.keep is %d: must be 0..2^53",
+                           p->keep);
     if (p->sequences < 0)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "params.sequences is %d: must be >= 0",
                            p->sequences);
@@ -191,7 +197,9 @@ int32_t posenc_attention_params_check(struct posenc_attention_job *job,
 {
     posenc_attention_params *p = &job->params;
     posenc_attention_params_init(p);
-    int32_t status = posenc_struct_read(p, sizeof(*p), FIRST_SIZE, params, "params", error);
+    const int is_second = params && params->struct_size == SECOND_SIZE;
+    int32_t status = posenc_struct_read(p, sizeof(*p), is_second ? SECOND_SIZE : FIRST_SIZE, params,
+                                        "params", error);
     if (!status)
         status = check_choices(p, error);
     if (!status)
@@ -216,6 +224,7 @@ int32_t posenc_attention_params_check(struct posenc_attention_job *job,
         return status;
     job->left = reach_of(p->window_left);
     job->right = reach_of(p->window_right);
+    job->keep = p->keep;
     if (p->causal)
         job->right = 0;
     return POSENC_OK;

@@ -4,7 +4,7 @@
 #define POSENC_ATTENTION_JOB_H
 
 #include "attention.h"
-#include "tensor.h"
+#include "cache.h"
 
 /*
  * Spans and join leave out the views that they do not have (NULL). A row is one query of one head;
@@ -16,14 +16,17 @@ struct posenc_attention_job {
     posenc_t5_params t5;
     posenc_attention_deberta deberta;
     const struct posenc_kernels *kernels;
-    const posenc_tensor *q, *k, *v, *out;
+    const posenc_tensor *q, *k, *v, *out; /* k, v of caches: their rows */
+    const struct posenc_cache_map *k_map, *v_map; /* caches alike but for their rows; else NULL */
     const posenc_tensor *state; /* spans: written, join: read */
     int64_t first_span, spans;  /* of state */
     int64_t sequences;
+    int64_t capacity;         /* Tk: stored keys of a batch row, slots of a cache's sequence */
     int64_t heads, key_heads; /* Hq, Hk */
     int64_t channels, values; /* D, E */
     double scale;             /* with multiplier, without temperature */
     int64_t left, right;      /* a query at p sees keys p - left .. p + right */
+    int64_t keep;             /* and these first ones */
     void *workspace;          /* aligned to 64 bytes, or NULL */
     size_t workspace_size;
 };
@@ -34,31 +37,124 @@ struct posenc_attention_sequence {
     int64_t first_query, queries; /* tokens of q and out */
     int64_t first_stored, keys;   /* tokens of k and v: stored keys in use */
     int64_t first_key;            /* logical index of the first of them */
+    int64_t oldest;               /* of the first that a ring has not overwritten, after those it */
+                                  /* keeps; else first_key */
+    int64_t key_batch;            /* the sequence of a cache; else batch */
     int64_t place;                /* logical place of the first query */
 };
 
 struct posenc_attention_sequence
 posenc_attention_sequence_of(const struct posenc_attention_job *job, int64_t sequence);
 
-/* Logical keys [begin, end): empty where end <= begin. */
+/* What arrays by stored key are indexed by, for a logical key in use of a sequence. */
+static inline int64_t posenc_attention_index(const struct posenc_attention_job *job,
+                                             const struct posenc_attention_sequence *s, int64_t key)
+{
+    return job->k_map ? posenc_cache_index(job->k_map, s->key_batch, key) : key - s->first_key;
+}
+
+/* How many logical keys from `key` on, of `most`, lie one after the other, by index too. */
+static inline int64_t posenc_attention_run(const struct posenc_attention_job *job,
+                                           const struct posenc_attention_sequence *s, int64_t key,
+                                           int64_t most)
+{
+    int64_t run = job->k_map ? posenc_cache_run(job->k_map, s->key_batch, key) : most;
+    return run < most ? run : most;
+}
+
+/* Where a head of a logical key lies in k or v, whose map may be NULL. */
+static inline const char *posenc_attention_stored(const posenc_tensor *t,
+                                                  const struct posenc_cache_map *map,
+                                                  const struct posenc_attention_sequence *s,
+                                                  int64_t key, int64_t key_head)
+{
+    if (map)
+        return posenc_cache_row(map, posenc_cache_slot_of(map, s->key_batch, key), key_head);
+    return posenc_element(t, s->batch, s->first_stored + key - s->first_key, key_head, 0);
+}
+
+/* The row that turns the key at an index, or NULL. */
+static inline const float *posenc_attention_key_row(const struct posenc_attention_job *job,
+                                                    const struct posenc_attention_sequence *s,
+                                                    int64_t key)
+{
+    const posenc_tensor *rows = job->params.key_rows;
+    int64_t index = rows ? posenc_attention_index(job, s, key) : 0;
+    if (!rows || index < job->params.rotate_from)
+        return NULL;
+    return (const float *)(const void *)posenc_element(rows, s->key_batch, s->first_stored + index,
+                                                       0, 0);
+}
+
+/* The logical keys [begin, gap) and [resume, end); none where end <= begin. Without a gap both of
+ * its ends are `end`. */
 struct posenc_attention_range {
-    int64_t begin, end;
+    int64_t begin, end, gap, resume;
 };
 
-/* What a query (0 = the first of its sequence) sees but for keys hidden by a bias. */
+/* The part of a range in [from, to): it begins and ends with keys. */
+static inline struct posenc_attention_range
+posenc_attention_clip(struct posenc_attention_range range, int64_t from, int64_t to)
+{
+    range.begin = range.begin > from ? range.begin : from;
+    range.end = range.end < to ? range.end : to;
+    if (range.begin >= range.gap && range.begin < range.resume)
+        range.begin = range.resume;
+    if (range.end > range.gap && range.end <= range.resume)
+        range.end = range.gap;
+    if (range.begin >= range.gap || range.end <= range.gap)
+        range.gap = range.resume = range.end;
+    return range;
+}
+
+/* The next multiple of `step` after `first`, itself one, from which on so many keys have one of the
+ * range, if there are any. */
+static inline int64_t posenc_attention_after(struct posenc_attention_range range, int64_t first,
+                                             int64_t step)
+{
+    first += step;
+    return first >= range.gap && first + step <= range.resume
+               ? range.resume - range.resume % step
+               : first;
+}
+
+/* What the queries [query, query + count) of a sequence see together but for keys hidden by a bias:
+ * neighbours' windows touch, and later queries see no less of what is kept. */
 static inline struct posenc_attention_range
 posenc_attention_seen(const struct posenc_attention_job *job,
-                      const struct posenc_attention_sequence *s, int64_t query)
+                      const struct posenc_attention_sequence *s, int64_t query, int64_t count)
 {
-    int64_t p = s->place + query, n = job->params.chunk;
-    int64_t begin = p - job->left, end = p + job->right + 1, last = s->first_key + s->keys;
+    int64_t p = s->place + query, to = p + count - 1, n = job->params.chunk;
+    int64_t begin = p - job->left, reach = to + job->right + 1, last = s->first_key + s->keys;
+    int64_t end = last < reach ? last : reach, kept = s->first_key + job->keep;
     if (n) {
-        int64_t chunk = p - (p % n + n) % n;
+        int64_t chunk = p - (p % n + n) % n, after = to - (to % n + n) % n + n;
         begin = begin > chunk ? begin : chunk;
-        end = end < chunk + n ? end : chunk + n;
+        end = end < after ? end : after;
     }
-    return (struct posenc_attention_range){begin > s->first_key ? begin : s->first_key,
-                                           end < last ? end : last};
+    begin = begin > s->oldest ? begin : s->oldest;
+    kept = kept < last ? kept : last;
+    kept = kept < reach ? kept : reach;
+    if (kept <= s->first_key)
+        return (struct posenc_attention_range){begin, end, end, end};
+    if (begin >= end)
+        return (struct posenc_attention_range){s->first_key, kept, kept, kept};
+    end = end > kept ? end : kept;
+    if (begin <= kept)
+        return (struct posenc_attention_range){s->first_key, end, end, end};
+    return (struct posenc_attention_range){s->first_key, end, kept, begin};
+}
+
+/* The same of the spans that the call is about. */
+static inline struct posenc_attention_range
+posenc_attention_summed(const struct posenc_attention_job *job,
+                        const struct posenc_attention_sequence *s, int64_t query, int64_t count)
+{
+    const struct posenc_attention_range range = posenc_attention_seen(job, s, query, count);
+    int64_t begin = job->first_span * POSENC_ATTENTION_SPAN;
+    return job->state
+               ? posenc_attention_clip(range, begin, begin + job->spans * POSENC_ATTENTION_SPAN)
+               : range;
 }
 
 static inline int64_t posenc_attention_key_head(const struct posenc_attention_job *job, int64_t h)

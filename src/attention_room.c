@@ -40,8 +40,9 @@ size_t posenc_attention_room(struct posenc_attention_room *room,
     room->begin = take(&cut, rows, 1);
     room->end = take(&cut, rows, 1);
     room->hidden = take(&cut, rows, 8);
-    room->bias = take(&cut, needs->lines || needs->biases ? rows : 0, sizeof(float *));
-    room->biases = take(&cut, needs->biases ? rows * TILE : 0, 4);
+    room->bias = take(&cut, needs->lines || needs->biases || needs->gaps ? rows : 0,
+                      sizeof(float *));
+    room->biases = take(&cut, needs->biases || needs->gaps ? rows * TILE : 0, 4);
     /* tokens x members are `rows`, so that members lines of TILE + tokens floats fit */
     room->line = take(&cut, needs->lines ? rows * TILE + rows : 0, 4);
     room->tile = take(&cut, needs->block ? TILE * wider : 0, 4);

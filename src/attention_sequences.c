@@ -7,17 +7,30 @@ struct posenc_attention_sequence
 posenc_attention_sequence_of(const struct posenc_attention_job *job, int64_t sequence)
 {
     const posenc_attention_params *p = &job->params;
-    struct posenc_attention_sequence s = {sequence, 0, job->q->shape[1], 0, job->k->shape[1], 0, 0};
+    struct posenc_attention_sequence s = {
+        .batch = sequence, .queries = job->q->shape[1], .keys = job->capacity};
     if (p->sequences) {
         s.batch = 0;
         s.first_query = p->query_starts[sequence];
         s.queries = p->query_starts[sequence + 1] - s.first_query;
+    }
+    if (p->sequences && !job->k_map) {
         s.first_stored = p->key_starts[sequence];
         s.keys = p->key_starts[sequence + 1] - s.first_stored;
     }
     if (p->key_counts)
         s.keys = p->key_counts[sequence];
     s.first_key = p->first_keys ? p->first_keys[sequence] : p->first_key;
+    s.key_batch = s.batch;
+    if (job->k_map) {
+        s.key_batch = sequence;
+        s.first_key = posenc_cache_first(job->k_map, sequence);
+    }
+    s.oldest = s.first_key;
+    if (job->k_map && job->k_map->cache.kind == POSENC_CACHE_RING) {
+        int64_t lost = s.keys - (job->capacity - job->k_map->cache.keep);
+        s.oldest = lost > 0 ? lost : 0;
+    }
     s.place = s.first_key;
     if (p->align == POSENC_ALIGN_BOTTOM_RIGHT)
         s.place += s.keys - s.queries;
@@ -48,6 +61,7 @@ static int32_t check_packing(const struct posenc_attention_job *job,
 {
     const posenc_attention_params *p = &job->params;
     const size_t count = (size_t)p->sequences + 1, size = sizeof(int64_t);
+    const int own = !job->k_map; /* caches have their own sequences */
     if (job->q->shape[0] != 1)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "q.shape[0] is %d with params.sequences %d: packed sequences share "
@@ -55,14 +69,14 @@ static int32_t check_packing(const struct posenc_attention_job *job,
                            job->q->shape[0], p->sequences);
     int32_t status = posenc_array_check(&memory->array[memory->arrays++], p->query_starts, count,
                                         size, "params.query_starts", error);
-    if (!status)
+    if (!status && own)
         status = posenc_array_check(&memory->array[memory->arrays++], p->key_starts, count, size,
                                     "params.key_starts", error);
     if (!status)
         status = check_starts(p->query_starts, p->sequences, job->q->shape[1], "query_starts",
                               error);
-    if (!status)
-        status = check_starts(p->key_starts, p->sequences, job->k->shape[1], "key_starts", error);
+    if (!status && own)
+        status = check_starts(p->key_starts, p->sequences, job->capacity, "key_starts", error);
     return status;
 }
 
@@ -81,6 +95,15 @@ static int32_t check_each(const struct posenc_attention_job *job,
     return status;
 }
 
+/* Stored keys that a sequence has, in a ring those that were overwritten too. */
+static int64_t most_keys(const struct posenc_attention_job *job, int64_t sequence)
+{
+    const posenc_attention_params *p = &job->params;
+    if (job->k_map)
+        return job->k_map->cache.kind == POSENC_CACHE_RING ? posenc_farthest : job->capacity;
+    return p->sequences ? p->key_starts[sequence + 1] - p->key_starts[sequence] : job->capacity;
+}
+
 /* One sequence by itself. Distances of relative terms must fit int32. Where there are no heads,
  * tokens may be so many that places overflow; no row stands at them. */
 static int32_t check_sequence(const struct posenc_attention_job *job, int64_t sequence,
@@ -88,8 +111,7 @@ static int32_t check_sequence(const struct posenc_attention_job *job, int64_t se
 {
     const posenc_attention_params *p = &job->params;
     const int64_t limit = INT64_C(1) << 30;
-    int64_t stored = p->sequences ? p->key_starts[sequence + 1] - p->key_starts[sequence]
-                                  : job->k->shape[1];
+    int64_t stored = most_keys(job, sequence);
     if (p->key_counts && p->key_counts[sequence] > stored)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.key_counts[%d] is %d: must be 0..%d", sequence,
@@ -119,10 +141,12 @@ int32_t posenc_attention_sequences_check(struct posenc_attention_job *job,
         status = check_each(job, memory, p->first_keys, 0, posenc_farthest, "params.first_keys",
                             error);
     if (!status)
-        status = check_each(job, memory, p->key_counts, 0, job->k->shape[1], "params.key_counts",
+        status = check_each(job, memory, p->key_counts, 0,
+                            job->k_map ? posenc_farthest : job->capacity, "params.key_counts",
                             error);
     /* Batch rows that no array tells apart are alike; empty tensors may have any number of them. */
-    int differ = p->sequences || p->query_offsets || p->first_keys || p->key_counts;
+    int differ = p->sequences || p->query_offsets || p->first_keys || p->key_counts ||
+                 (job->k_map && job->k_map->cache.first_keys);
     int64_t checked = differ || job->sequences < 1 ? job->sequences : 1;
     for (int64_t s = 0; !status && s < checked; s++)
         status = check_sequence(job, s, error);

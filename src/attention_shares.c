@@ -4,18 +4,33 @@
 
 enum { TILE = POSENC_ATTENTION_TILE };
 
+/* The weights of the slots of a tile to where their keys are stored, not those of its gap: a later
+ * key may lie there. */
+static void put_slots(const struct posenc_attention_walk *walk,
+                      const struct posenc_attention_tile *tile, int64_t begin, int64_t end,
+                      const float *w, float *to)
+{
+    for (int64_t i = begin, n; i < end; i += n) {
+        n = posenc_attention_run(walk->job, &walk->s, tile->first + i, end - i);
+        memcpy(to + posenc_attention_index(walk->job, &walk->s, tile->first + i), w + i,
+               (size_t)n * sizeof(float));
+    }
+}
+
 /* A walk of one row, in the room of a larger one that has seen its last tile. */
 static void put_row(struct posenc_attention_walk *walk, float scale, float m, float l, float *to)
 {
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
-    const struct posenc_attention_range range = posenc_attention_wanted_keys(walk, walk->token);
+    const struct posenc_attention_range range =
+        posenc_attention_seen(job, &walk->s, walk->token, 1);
     struct posenc_attention_tile tile;
     walk->widened = -1;
     posenc_attention_queries(walk, walk->head);
     if (range.begin >= range.end)
         return;
-    for (int64_t first = range.begin - range.begin % TILE; first < range.end; first += TILE) {
+    for (int64_t first = range.begin - range.begin % TILE; first < range.end;
+         first = posenc_attention_after(range, first, TILE)) {
         posenc_attention_place(walk, walk->head, first, range, &tile);
         room->begin[0] = (uint8_t)tile.begin;
         room->end[0] = (uint8_t)tile.end;
@@ -25,8 +40,8 @@ static void put_row(struct posenc_attention_walk *walk, float scale, float m, fl
             .rows = 1, .cap = (float)job->params.softcap, .w = room->w, .scale = &scale,
             .bias = bias, .begin = room->begin, .end = room->end};
         walk->kernels->shares(&row, m, l);
-        memcpy(to + first + tile.begin - walk->s.first_key, room->w + tile.begin,
-               (size_t)(tile.end - tile.begin) * sizeof(float));
+        put_slots(walk, &tile, tile.begin, tile.gap, room->w, to);
+        put_slots(walk, &tile, tile.resume, tile.end, room->w, to);
     }
 }
 

@@ -5,58 +5,115 @@
 
 enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
 
-/* The only place that knows how stored rows lie. Slots without a key repeat the nearest one. */
+/* Tokens that lie one after the other: `count` from `token` on of a page, or of a sequence. */
+struct stretch {
+    int64_t page, token, count;
+};
+
+/* That of the logical keys from `key` on, `most` of them at most. */
+static struct stretch stretch_of(const struct posenc_attention_walk *walk, int64_t key,
+                                 int64_t most)
+{
+    const struct posenc_cache_map *map = walk->job->k_map;
+    const struct posenc_attention_sequence *s = &walk->s;
+    if (!map)
+        return (struct stretch){0, s->first_stored + key - s->first_key, most};
+    const posenc_cache *c = &map->cache;
+    int64_t slots = c->rows.shape[1], end = slots;
+    int64_t token = posenc_cache_index(map, s->key_batch, key), page = 0;
+    if (c->kind == POSENC_CACHE_PAGED) {
+        page = token / slots;
+        token -= page * slots;
+    } else if (key < c->keep) {
+        end = c->keep;
+    }
+    return (struct stretch){page, token, end - token < most ? end - token : most};
+}
+
+/* Where it begins in rows or scales of a cache, or in k or v without one. */
+static const char *begin_of(const struct posenc_attention_walk *walk,
+                            const struct posenc_cache_map *map, const posenc_tensor *t,
+                            int64_t key_head, struct stretch at)
+{
+    int64_t block = walk->s.key_batch;
+    if (map && map->cache.kind == POSENC_CACHE_PAGED)
+        block = map->cache.pages[block * map->cache.page_stride + at.page];
+    return posenc_element(t, block, at.token, key_head, 0);
+}
+
+/* Points the slots from `slot` on to what lies `step` bytes apart. */
+static void point(const void **to, int64_t slot, int64_t count, const char *at,
+                  const posenc_tensor *t)
+{
+    const ptrdiff_t step = posenc_step(t, 1) * (ptrdiff_t)posenc_dtype_size(t->dtype);
+    for (int64_t i = slot; i < slot + count; i++, at += step)
+        to[i] = at;
+}
+
+/* Sets the slots [begin, end), stretch by stretch. */
+static void place_slots(const struct posenc_attention_walk *walk, int64_t begin, int64_t end,
+                        struct posenc_attention_tile *tile)
+{
+    const struct posenc_attention_job *job = walk->job;
+    const struct posenc_cache_map *km = job->k_map, *vm = job->v_map;
+    int64_t h = tile->head;
+    for (int64_t i = begin; i < end;) {
+        const struct stretch at = stretch_of(walk, tile->first + i, end - i);
+        point(tile->key, i, at.count, begin_of(walk, km, job->k, h, at), job->k);
+        point(tile->value, i, at.count, begin_of(walk, vm, job->v, h, at), job->v);
+        if (km && km->groups)
+            point(tile->key_scale, i, at.count, begin_of(walk, km, &km->cache.scales, h, at),
+                  &km->cache.scales);
+        if (vm && vm->groups)
+            point(tile->value_scale, i, at.count, begin_of(walk, vm, &vm->cache.scales, h, at),
+                  &vm->cache.scales);
+        i += at.count;
+    }
+}
+
+/* Slots without a key repeat one: those of the gap the last before it, others the nearest. */
+static void repeat(const struct posenc_attention_tile *tile, const void **at)
+{
+    for (int64_t i = tile->gap; i < tile->resume; i++)
+        at[i] = at[tile->gap - 1];
+    for (int64_t i = 0; i < tile->begin; i++)
+        at[i] = at[tile->begin];
+    for (int64_t i = tile->end; i < TILE; i++)
+        at[i] = at[tile->end - 1];
+}
+
+/* With posenc_attention_stored, which is for one key, all that knows how stored rows lie. */
 void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
                             int64_t first, struct posenc_attention_range range,
                             struct posenc_attention_tile *tile)
 {
-    const struct posenc_attention_sequence *s = &walk->s;
-    const posenc_tensor *k = walk->job->k, *v = walk->job->v;
-    int64_t begin = range.begin > first ? range.begin - first : 0;
-    int64_t end = range.end < first + TILE ? range.end - first : TILE;
-    int64_t token = s->first_stored + first - s->first_key;
-    ptrdiff_t k_step = posenc_step(k, 1) * (ptrdiff_t)posenc_dtype_size(k->dtype);
-    ptrdiff_t v_step = posenc_step(v, 1) * (ptrdiff_t)posenc_dtype_size(v->dtype);
-    const char *key = posenc_element(k, s->batch, token + begin, key_head, 0);
-    const char *value = posenc_element(v, s->batch, token + begin, key_head, 0);
+    range = posenc_attention_clip(range, first, first + TILE);
     tile->head = key_head;
     tile->first = first;
-    tile->begin = begin;
-    tile->end = end;
-    for (int64_t i = 0; i < TILE; i++) {
-        tile->key[i] = key;
-        tile->value[i] = value;
-        if (i >= begin && i + 1 < end) {
-            key += k_step;
-            value += v_step;
-        }
-    }
+    tile->begin = range.begin - first;
+    tile->end = range.end - first;
+    tile->gap = range.gap - first;
+    tile->resume = range.resume - first;
+    place_slots(walk, tile->begin, tile->gap, tile);
+    place_slots(walk, tile->resume, tile->end, tile);
+    repeat(tile, tile->key);
+    repeat(tile, tile->value);
+    if (walk->job->k_map && walk->job->k_map->groups)
+        repeat(tile, tile->key_scale);
+    if (walk->job->v_map && walk->job->v_map->groups)
+        repeat(tile, tile->value_scale);
 }
 
-struct posenc_attention_range posenc_attention_wanted_keys(const struct posenc_attention_walk *walk,
-                                                           int64_t query)
-{
-    const struct posenc_attention_job *job = walk->job;
-    struct posenc_attention_range range = posenc_attention_seen(job, &walk->s, query);
-    if (job->state) {
-        int64_t begin = job->first_span * POSENC_ATTENTION_SPAN;
-        int64_t end = (job->first_span + job->spans) * POSENC_ATTENTION_SPAN;
-        range.begin = range.begin > begin ? range.begin : begin;
-        range.end = range.end < end ? range.end : end;
-    }
-    return range;
-}
-
-/* Which slots each row sees, but for those that a bias hides. */
+/* Which slots each row sees, but for those that a bias hides or that lie in its gap. */
 static void set_slots(const struct posenc_attention_walk *walk,
                       const struct posenc_attention_tile *tile)
 {
     uint8_t *begin = walk->room.begin, *end = walk->room.end;
     for (int64_t t = 0; t < walk->tokens; t++) {
-        struct posenc_attention_range range = posenc_attention_wanted_keys(walk, walk->token + t);
+        const struct posenc_attention_range range = posenc_attention_clip(
+            posenc_attention_summed(walk->job, &walk->s, walk->token + t, 1), tile->first,
+            tile->first + TILE);
         int64_t from = range.begin - tile->first, to = range.end - tile->first;
-        from = from > 0 ? from : 0;
-        to = to < TILE ? to : TILE;
         if (from >= to)
             from = to = 0;
         for (int64_t g = 0; g < walk->members; g++) {
@@ -103,11 +160,12 @@ void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_he
     }
 }
 
-/* 1 if a key of a tile is one that is rotated. */
+/* 1 if a key of a tile may be one that is rotated: in a cache, whose slots may lie in any order. */
 static int turns(const struct posenc_attention_walk *walk, const struct posenc_attention_tile *tile)
 {
     return walk->needs.turned &&
-           tile->first + tile->end - walk->s.first_key > walk->job->params.rotate_from;
+           (walk->job->k_map ||
+            tile->first + tile->end - walk->s.first_key > walk->job->params.rotate_from);
 }
 
 void posenc_attention_turn(const struct posenc_attention_walk *walk,
@@ -115,15 +173,12 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
                            float *to, const void **key)
 {
     const struct posenc_attention_job *job = walk->job;
-    const posenc_tensor *rows = job->params.key_rows, *k = job->k;
+    const posenc_tensor *k = job->k;
     for (int64_t i = begin; i < end; i++, to += posenc_attention_padded(job->channels)) {
-        int64_t stored = tile->first + i - walk->s.first_key;
+        const float *row = posenc_attention_key_row(job, &walk->s, tile->first + i);
         key[i] = to;
-        if (rows && stored >= job->params.rotate_from)
-            posenc_attention_rotate(job->kernels, job->params.rope, k, tile->key[i],
-                                    (const float *)posenc_element(
-                                        rows, walk->s.batch, walk->s.first_stored + stored, 0, 0),
-                                    to);
+        if (row)
+            posenc_attention_rotate(job->kernels, job->params.rope, k, tile->key[i], row, to);
         else if (k->dtype == POSENC_F32)
             key[i] = tile->key[i];
         else

@@ -131,18 +131,26 @@ static void finish_row(const struct posenc_attention_walk *walk, int64_t key_hea
         posenc_attention_put_shares(walk, key_head, r, total.m, l);
 }
 
-/* The tile after one: of the next key head, or the next of the first; 0 if there is none. */
+/* The tile after one: of the next key head, or the next of the first; 0 if there is none. Tiles
+ * that lie in the gap of all rows are passed over. */
 static int next_tile(const struct posenc_attention_walk *walk, int64_t first, int64_t key_head,
                      struct posenc_attention_range range, struct posenc_attention_tile *tile)
 {
     if (++key_head == walk->head + walk->heads) {
         key_head = walk->head;
-        first += TILE;
+        first = posenc_attention_after(range, first, TILE);
     }
     if (first >= range.end)
         return 0;
     posenc_attention_place(walk, key_head, first, range, tile);
     return 1;
+}
+
+/* How far apart neighbouring keys lie; in pages of one key it is not known. */
+static ptrdiff_t token_step(const struct posenc_attention_job *job)
+{
+    ptrdiff_t token = posenc_step(job->k, job->k_map && job->k->shape[1] == 1 ? 0 : 1);
+    return token < 0 ? -token : token;
 }
 
 /*
@@ -151,8 +159,7 @@ static int next_tile(const struct posenc_attention_walk *walk, int64_t first, in
  */
 static int is_scattered(const struct posenc_attention_job *job)
 {
-    ptrdiff_t token = posenc_step(job->k, 1);
-    return (token < 0 ? -token : token) >= 2 * job->channels;
+    return token_step(job) >= 2 * job->channels;
 }
 
 /* Machines stop fetching at the end of a page: the first line of each page of the next tile. */
@@ -181,17 +188,18 @@ static void go_through(struct posenc_attention_walk *walk, struct posenc_attenti
         if (more && !fetch)
             ask_pages(walk->job, &tiles[!at]);
         posenc_attention_step(walk, tile, more && fetch ? &tiles[!at] : NULL);
-        int64_t end = tile->first + TILE;
-        if (tile->head == walk->head + walk->heads - 1 && (end % SPAN == 0 || !more))
-            end_spans(walk, tile->first / SPAN);
+        int64_t span = tile->first / SPAN;
+        if (tile->head == walk->head + walk->heads - 1 &&
+            (!more || tiles[!at].first / SPAN != span))
+            end_spans(walk, span);
     }
 }
 
 /* All rows of [token, token + tokens) x [member, member + members) of the key heads of a walk. */
 static void walk_rows(struct posenc_attention_walk *walk)
 {
-    struct posenc_attention_range range = posenc_attention_wanted_keys(walk, walk->token);
-    range.end = posenc_attention_wanted_keys(walk, walk->token + walk->tokens - 1).end;
+    const struct posenc_attention_range range =
+        posenc_attention_summed(walk->job, &walk->s, walk->token, walk->tokens);
     walk->rows = walk->tokens * walk->members;
     begin_rows(walk);
     if (walk->job->state)
@@ -250,9 +258,9 @@ static int64_t fit_heads(const struct posenc_attention_job *job,
                          size_t memory)
 {
     struct posenc_attention_room none;
-    ptrdiff_t token = posenc_step(job->k, 1), head = posenc_step(job->k, 2);
+    ptrdiff_t head = posenc_step(job->k, 2);
     int64_t heads = job->key_heads, parts = 1;
-    if ((token < 0 ? -token : token) < (head < 0 ? -head : head))
+    if (token_step(job) < (head < 0 ? -head : head))
         return 1;
     while (heads > 1 && posenc_attention_room(&none, needs, heads, cut->rows, cut->turned_keys,
                                               NULL) > memory)
@@ -294,7 +302,8 @@ static struct posenc_attention_needs needs_of(const struct posenc_attention_job 
         .channels = job->channels, .values = job->values,
         .wide_q = p->query_rows || job->q->dtype != POSENC_F32, .lines = p->alibi || p->t5,
         .biases = p->bias || p->deberta, .turned = p->key_rows != NULL,
-        .deberta = p->deberta != NULL};
+        .deberta = p->deberta != NULL,
+        .gaps = job->keep > 0 && (p->window_left || p->chunk || job->k_map)};
 }
 
 /* Returns 0 if not even one row has room. */
@@ -350,7 +359,7 @@ size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels,
     struct posenc_attention_room none;
     int64_t rows = queries < BLOCK_ROWS ? least(queries * group, BLOCK_ROWS) : BLOCK_ROWS;
     const int block = rows >= FEW_ROWS;
-    const struct posenc_attention_needs needs = {channels, values, 1, 1, 1, 1, 1, block};
+    const struct posenc_attention_needs needs = {channels, values, 1, 1, 1, 1, 1, 1, block};
     size_t few = posenc_attention_room(&none, &needs, 1, block ? rows : 1, block ? TILE : 1, NULL);
     if (rows == 0 || few <= STACK)
         return 0;

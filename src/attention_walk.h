@@ -15,6 +15,7 @@ struct posenc_attention_needs {
     int biases;   /* 1: rows have biases of their own */
     int turned;   /* 1: stored keys are rotated first */
     int deberta;  /* 1: terms that are products with queries and keys */
+    int gaps;     /* 1: rows may see kept keys and a window apart from them */
     int block;    /* 1: the block kernels */
 };
 
@@ -48,10 +49,12 @@ size_t posenc_attention_room(struct posenc_attention_room *room,
                              const struct posenc_attention_needs *needs, int64_t heads,
                              int64_t rows, int64_t turned_keys, void *memory);
 
-/* A tile of one key head: logical keys [first + begin, first + end). */
+/* A tile of one key head: logical keys from `first` on in the slots [begin, gap) and [resume, end).
+ * Scales of I8 beside their keys and values. */
 struct posenc_attention_tile {
-    int64_t head, first, begin, end;
+    int64_t head, first, begin, end, gap, resume;
     const void *key[POSENC_ATTENTION_TILE], *value[POSENC_ATTENTION_TILE];
+    const void *key_scale[POSENC_ATTENTION_TILE], *value_scale[POSENC_ATTENTION_TILE];
 };
 
 struct posenc_attention_walk {
@@ -105,11 +108,8 @@ static inline char *posenc_attention_row(const struct posenc_attention_walk *wal
     return posenc_element(t, walk->s.batch, token, h, 0);
 }
 
-/* What a query sees of the spans that the call is about. */
-struct posenc_attention_range posenc_attention_wanted_keys(const struct posenc_attention_walk *walk,
-                                                           int64_t query);
-
-/* Sets the terms of all rows for a tile in room.bias; returns it, or NULL if there are none. */
+/* Sets the terms of all rows for a tile in room.bias, -inf in their gaps; returns it, or NULL if
+ * there are none. */
 const float *const *posenc_attention_biases(struct posenc_attention_walk *walk,
                                             const struct posenc_attention_tile *tile);
 

@@ -53,12 +53,9 @@ static const float *key_of(struct row *r, int64_t j)
     const struct posenc_attention_job *job = r->job;
     const posenc_attention_params *p = &job->params;
     const struct posenc_attention_sequence *s = &r->sequence;
-    int64_t stored = j - s->first_key, token = s->first_stored + stored;
-    const void *head = posenc_element(job->k, s->batch, token, r->key_head, 0);
-    const float *row = p->key_rows && stored >= p->rotate_from
-                           ? row_of(p->key_rows, s->batch, token)
-                           : NULL;
-    return as_floats(p->rope, job->k, head, row, r->spare);
+    return as_floats(p->rope, job->k,
+                     posenc_attention_stored(job->k, job->k_map, s, j, r->key_head),
+                     posenc_attention_key_row(job, s, j), r->spare);
 }
 
 /* The sixteen chains of a product of heads, of which y has any dtype. */
@@ -115,13 +112,11 @@ static int score_key(struct row *r, int64_t j, float *score)
 /* Scores the seen keys of the span from `first` on; the range of those keys. */
 static struct posenc_attention_range score_span(struct row *r, int64_t first)
 {
-    struct posenc_attention_range part = r->seen;
-    if (part.begin < first)
-        part.begin = first;
-    if (part.end > first + SPAN)
-        part.end = first + SPAN;
+    const struct posenc_attention_range part = posenc_attention_clip(r->seen, first, first + SPAN);
     for (int64_t j = part.begin; j < part.end; j++)
-        r->visible[j % SPAN] = (unsigned char)score_key(r, j, &r->score[j % SPAN]);
+        r->visible[j % SPAN] =
+            (unsigned char)((j < part.gap || j >= part.resume) &&
+                            score_key(r, j, &r->score[j % SPAN]));
     return part;
 }
 
@@ -138,8 +133,7 @@ static void add_tile(struct row *r, struct posenc_attention_sums *s, int64_t beg
     for (int64_t j = begin; j < end; j++) {
         if (!r->visible[j % SPAN])
             continue;
-        int64_t token = r->sequence.first_stored + j - r->sequence.first_key;
-        value[count] = posenc_element(v, r->sequence.batch, token, r->key_head, 0);
+        value[count] = posenc_attention_stored(v, r->job->v_map, &r->sequence, j, r->key_head);
         w[count] = posenc_attention_weight(r->score[j % SPAN], m);
         tile_l[j % CHAINS] = tile_l[j % CHAINS] + w[count++];
     }
@@ -191,11 +185,12 @@ static void put_weights(struct row *r, const struct posenc_attention_sums *total
     const posenc_tensor *t = r->job->params.weights;
     float *w = (float *)posenc_element(t, r->sequence.batch, n, r->head, 0);
     memset(w, 0, (size_t)t->shape[3] * sizeof(float));
-    for (int64_t first = r->seen.begin - r->seen.begin % SPAN; first < r->seen.end; first += SPAN) {
+    for (int64_t first = r->seen.begin - r->seen.begin % SPAN; first < r->seen.end;
+         first = posenc_attention_after(r->seen, first, SPAN)) {
         const struct posenc_attention_range part = score_span(r, first);
         for (int64_t j = part.begin; j < part.end; j++)
             if (r->visible[j % SPAN])
-                w[j - r->sequence.first_key] = posenc_canonical(
+                w[posenc_attention_index(r->job, &r->sequence, j)] = posenc_canonical(
                     posenc_attention_weight(r->score[j % SPAN], total->m) / l);
     }
 }
@@ -206,7 +201,8 @@ static void attend_row(struct row *r)
     const posenc_attention_params *p = &job->params;
     struct posenc_attention_sums total = {.o = r->total};
     posenc_attention_clear(&total, job->values);
-    for (int64_t first = r->seen.begin - r->seen.begin % SPAN; first < r->seen.end; first += SPAN) {
+    for (int64_t first = r->seen.begin - r->seen.begin % SPAN; first < r->seen.end;
+         first = posenc_attention_after(r->seen, first, SPAN)) {
         const struct posenc_attention_sums s = sum_span(r, first);
         if (s.any)
             posenc_attention_fold(&total, s.m, s.l, s.o, job->values);
@@ -226,7 +222,7 @@ static void begin_row(struct row *r, int64_t query)
     r->query = query;
     r->token = r->sequence.first_query + query;
     r->place = r->sequence.place + query;
-    r->seen = posenc_attention_seen(job, &r->sequence, query);
+    r->seen = posenc_attention_seen(job, &r->sequence, query, 1);
     r->q = as_floats(p->rope, job->q, posenc_element(job->q, b, r->token, r->head, 0),
                      p->query_rows ? row_of(p->query_rows, b, r->token) : NULL, r->q_wide);
     r->after = posenc_attention_scale(job, b, r->token, r->head);
