@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rotation of Q and K: by rows that exist, by rows made on the way, and for contiguous arrays. */
+#include "copy_channels.h"
 #include "error.h"
 #include "glance.h"
 #include "rotate_f64.h"
@@ -13,20 +14,22 @@ static void copy_channels(const posenc_plan *plan, const struct posenc_side *s, 
                           int64_t to)
 {
     const posenc_tensor *in = s->in, *out = s->out;
-    posenc_convert_kernel *convert =
-        in->dtype == out->dtype ? NULL : plan->kernels->convert[in->dtype - 1][out->dtype - 1];
     if (from == to)
         return;
+    const struct posenc_copy copy = {
+        .from = in->dtype,
+        .to = out->dtype,
+        .src_token = posenc_step(in, 1) * (ptrdiff_t)posenc_dtype_size(in->dtype),
+        .src_head = posenc_step(in, 2) * (ptrdiff_t)posenc_dtype_size(in->dtype),
+        .dst_token = posenc_step(out, 1) * (ptrdiff_t)posenc_dtype_size(out->dtype),
+        .dst_head = posenc_step(out, 2) * (ptrdiff_t)posenc_dtype_size(out->dtype),
+        .tokens = in->shape[1],
+        .heads = in->shape[2],
+        .channels = to - from,
+    };
     for (int64_t b = 0; b < in->shape[0]; b++)
-        for (int64_t t = 0; t < in->shape[1]; t++)
-            for (int64_t h = 0; h < in->shape[2]; h++) {
-                const char *src = posenc_element(in, b, t, h, from);
-                char *dst = posenc_element(out, b, t, h, from);
-                if (convert)
-                    convert(src, dst, (size_t)(to - from));
-                else
-                    memcpy(dst, src, (size_t)((to - from) * posenc_dtype_size(in->dtype)));
-            }
+        posenc_copy_channels(plan->kernels, &copy, posenc_element(in, b, 0, 0, from),
+                             posenc_element(out, b, 0, 0, from));
 }
 
 /* Channels outside the window are copied, unless they are there already. */
