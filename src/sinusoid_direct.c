@@ -6,8 +6,8 @@
 #include "sides.h"
 
 /* Base rows of four runs: 32 KiB. Copies: streams that one row goes to in a call. A row alone is
- * asked for in two steps, since lines wait in the first cache beside the base rows. From so many
- * sequences on a row is made before it is added. All measured. */
+ * asked for in two steps, since lines wait in the first cache beside the base rows. From ADD_ROWS
+ * sequences on rows are added one token after another. All measured. */
 enum {
     RUNS = POSENC_STRETCH / POSENC_ROW_STEPS + 1,
     PAIRS = 512,
@@ -69,43 +69,58 @@ static void put_step(struct chunk *c, const double *bases, size_t step, int64_t 
     call->sinusoid->kernels->sinusoid(job);
 }
 
-/* The row of one token, made in the first cache and added from there to some copies. */
-static void add_row(const struct chunk *c, const double *base, size_t t, int64_t batch,
-                    int64_t copies)
+/* A row made in the first cache and added from there, so that halves are two long pieces of each
+ * copy and no pieces of 64 bytes in turns. */
+static void add_made_row(const struct chunk *c, struct posenc_sinusoid_job make)
 {
     float row[2 * PAIRS];
     const struct posenc_sinusoid_direct *call = c->call;
-    const int64_t token = c->stretch->token + (int64_t)t;
-    const ptrdiff_t second = (ptrdiff_t)(c->job.pairs * sizeof(float));
-    struct posenc_sinusoid_job make = c->job;
-    make.base_cos = base;
-    make.base_sin = base + PAIRS;
-    make.step = c->stretch->steps[t];
-    make.runs = make.copies = 1;
-    make.x = NULL;
-    make.y = (char *)row;
-    make.second = c->job.second ? second : 0;
-    make.near = make.ahead = 0;
-    call->sinusoid->kernels->sinusoid(&make);
-    const int parts = make.second == c->job.second ? 1 : 2;
+    const ptrdiff_t second = (ptrdiff_t)(make.pairs * sizeof(float));
+    const int parts = make.second == second ? 1 : 2;
     struct posenc_add_job add = {
-        .x = posenc_element(call->x, batch, token, 0, c->channel),
-        .y = posenc_element(call->out, batch, token, 0, c->channel),
-        .x_copy = c->job.x_copy,
-        .y_copy = c->job.y_copy,
+        .x = make.x,
+        .y = make.y,
+        .x_copy = make.x_copy,
+        .y_copy = make.y_copy,
         .row = row,
         .tokens = 1,
-        .copies = (size_t)copies,
-        .count = 2 * c->job.pairs / (size_t)parts,
-        .scale = c->job.scale,
+        .count = 2 * make.pairs / (size_t)parts,
+        .copies = make.copies,
+        .scale = make.scale,
         .ahead = call->ahead * ADD_AHEAD,
     };
+    make.x = NULL;
+    make.y = (char *)row;
+    make.copies = 1;
+    make.second = second;
+    call->sinusoid->kernels->sinusoid(&make);
     for (int part = 0; part < parts; part++) {
         call->sinusoid->kernels->add[0][0](&add);
         add.x += c->job.second;
         add.y += c->job.second;
         add.row += add.count;
     }
+}
+
+/* The row of one token, added to some copies. */
+static void add_row(const struct chunk *c, const double *base, size_t t, int64_t batch,
+                    int64_t copies)
+{
+    const struct posenc_sinusoid_direct *call = c->call;
+    const int64_t token = c->stretch->token + (int64_t)t;
+    struct posenc_sinusoid_job job = c->job;
+    job.base_cos = base;
+    job.base_sin = base + PAIRS;
+    job.step = c->stretch->steps[t];
+    job.runs = 1;
+    job.copies = (size_t)copies;
+    job.x = posenc_element(call->x, batch, token, 0, c->channel);
+    job.y = posenc_element(call->out, batch, token, 0, c->channel);
+    job.near = job.ahead = 0;
+    if (job.second)
+        add_made_row(c, job);
+    else
+        call->sinusoid->kernels->sinusoid(&job);
 }
 
 /* Several sequences, one token after another: in each memory is walked through without a jump. */
