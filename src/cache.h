@@ -40,6 +40,10 @@ int32_t posenc_cache_keys_check(const struct posenc_cache_map *map, int64_t sequ
 int32_t posenc_cache_header_check(const struct posenc_cache_map *map, const posenc_plan *plan,
                                   const char *plan_name, posenc_error *error);
 
+/* Fails unless the headers, if there are two, say the same rotation. */
+int32_t posenc_cache_headers_agree(const struct posenc_cache_map *from,
+                                   const struct posenc_cache_map *to, posenc_error *error);
+
 /* The part of posenc_cache_read that is about the header: its form and stored type. */
 int32_t posenc_cache_stored_check(const struct posenc_cache_map *map, posenc_error *error);
 

@@ -119,36 +119,48 @@ static int32_t fail_real(const struct posenc_cache_map *map, const char *what, d
 }
 
 /* Says the first fact that differs. */
-static int32_t fail_plan(const struct posenc_cache_map *map, const posenc_plan *plan,
-                         const char *plan_name, posenc_error *error)
+static int32_t fail_facts(const struct posenc_cache_map *map, const posenc_cache_header *now,
+                          const char *other, posenc_error *error)
 {
-    posenc_cache_header now = {0};
     const posenc_cache_header *h = map->cache.header;
-    describe(&now, plan);
     const struct { const char *name; int32_t stored, now; } facts[] = {
-        {"layout", h->layout, now.layout},
-        {"head_dim", h->head_dim, now.head_dim},
-        {"rotary_dim", h->rotary_dim, now.rotary_dim},
-        {"rotary_offset", h->rotary_offset, now.rotary_offset},
-        {"axes", h->axes, now.axes},
-        {"scaling", h->scaling, now.scaling},
-        {"recipe", h->recipe, now.recipe},
+        {"layout", h->layout, now->layout},
+        {"head_dim", h->head_dim, now->head_dim},
+        {"rotary_dim", h->rotary_dim, now->rotary_dim},
+        {"rotary_offset", h->rotary_offset, now->rotary_offset},
+        {"axes", h->axes, now->axes},
+        {"scaling", h->scaling, now->scaling},
+        {"recipe", h->recipe, now->recipe},
     };
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
         if (facts[i].stored != facts[i].now)
-            return fail_integer(map, facts[i].name, facts[i].stored, facts[i].now, plan_name,
-                                error);
-    if (h->base != now.base)
-        return fail_real(map, "base", h->base, now.base, plan_name, error);
-    if (h->factor != now.factor)
-        return fail_real(map, "factor", h->factor, now.factor, plan_name, error);
-    if (h->attention_factor != now.attention_factor)
-        return fail_real(map, "attention_factor", h->attention_factor, now.attention_factor,
-                         plan_name, error);
+            return fail_integer(map, facts[i].name, facts[i].stored, facts[i].now, other, error);
+    if (h->base != now->base)
+        return fail_real(map, "base", h->base, now->base, other, error);
+    if (h->factor != now->factor)
+        return fail_real(map, "factor", h->factor, now->factor, other, error);
+    if (h->attention_factor != now->attention_factor)
+        return fail_real(map, "attention_factor", h->attention_factor, now->attention_factor,
+                         other, error);
     return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                        "%s.header: its keys were rotated with other frequencies than those of %s: "
                        "must be the same plan (fingerprints differ)",
-                       map->name, plan_name);
+                       map->name, other);
+}
+
+int32_t posenc_cache_headers_agree(const struct posenc_cache_map *from,
+                                   const struct posenc_cache_map *to, posenc_error *error)
+{
+    const posenc_cache_header *a = from->cache.header, *b = to->cache.header;
+    if (!a || !b || !memcmp(a->fingerprint, b->fingerprint, sizeof(a->fingerprint)))
+        return POSENC_OK;
+    if (is_rotated(a) && is_rotated(b))
+        return fail_facts(from, b, "to.header", error);
+    return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                       "%s.header: its keys are %srotated, those of %s.header are %srotated: must "
+                       "be the same",
+                       from->name, is_rotated(a) ? "" : "not ", to->name,
+                       is_rotated(b) ? "" : "not ");
 }
 
 int32_t posenc_cache_header_check(const struct posenc_cache_map *map, const posenc_plan *plan,
@@ -168,9 +180,11 @@ int32_t posenc_cache_header_check(const struct posenc_cache_map *map, const pose
     if (!plan)
         return POSENC_OK;
     int32_t status = posenc_plan_fingerprint(plan, fingerprint, error);
-    if (!status && memcmp(fingerprint, h->fingerprint, sizeof(fingerprint)))
-        status = fail_plan(map, plan, plan_name, error);
-    return status;
+    if (status || !memcmp(fingerprint, h->fingerprint, sizeof(fingerprint)))
+        return status;
+    posenc_cache_header now = {0};
+    describe(&now, plan);
+    return fail_facts(map, &now, plan_name, error);
 }
 
 int32_t posenc_cache_locate(const posenc_cache *cache, int64_t sequence, int64_t key,

@@ -48,9 +48,6 @@ int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *delta
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
                            "plan was made from tables: they have no row for a difference of "
                            "positions (posenc_cache_rebase takes both positions)");
-    /* Without keys no delta is read, as in posenc_rope without heads. */
-    if (turn.map.heads == 0)
-        turn.count = 0;
     status = posenc_deltas_check(&copy, deltas, plan, turn.sequences, turn.count, error);
     if (!status)
         status = posenc_turn_apart(&turn, &copy, error);

@@ -45,7 +45,12 @@ static int32_t check_keys(struct posenc_turn *turn, posenc_error *error)
     for (int64_t b = 0; !status && b < turn->sequences; b++)
         status = posenc_cache_keys_check(&turn->map, turn->sequence + b, turn->first, turn->count,
                                          error);
-    return status ? status : check_ring(turn, error);
+    if (!status)
+        status = check_ring(turn, error);
+    /* Without heads there is nothing to turn and no position to read. */
+    if (turn->map.heads == 0)
+        turn->count = 0;
+    return status;
 }
 
 int32_t posenc_turn_check(struct posenc_turn *turn, const posenc_plan *plan, const char *plan_name,
@@ -190,7 +195,7 @@ static void turn_pairs(const struct posenc_turn *turn, struct posenc_rotate_job 
 void posenc_turn_keys(const struct posenc_turn *turn)
 {
     const size_t pairs = (size_t)turn->plan->pairs;
-    if (turn->count == 0 || turn->map.heads == 0)
+    if (turn->count == 0)
         return;
     struct posenc_rotate_job job = job_of(turn);
     for (int64_t b = 0; b < turn->sequences; b++)

@@ -249,3 +249,24 @@ void store_restore(const struct store *s, void *snapshot)
         memcpy(s->scales_memory, copy + s->rows_bytes, s->scales_bytes);
     free(snapshot);
 }
+
+struct store_keys store_any_keys(const struct store *s, struct test_random *random)
+{
+    const int late = test_below(random, 3) != 0;
+    int64_t low, high, other_low, other_high;
+    struct store_keys r = {(int64_t)test_below(random, (uint32_t)s->form.sequences + 1) - 1, 0, 0};
+    store_range(s, r.sequence < 0 ? 0 : r.sequence, late, &low, &high);
+    for (int64_t i = 0; r.sequence < 0 && i < s->form.sequences; i++) {
+        store_range(s, i, late, &other_low, &other_high);
+        low = other_low > low ? other_low : low;
+        high = other_high < high ? other_high : high;
+    }
+    if (s->form.kind == POSENC_CACHE_RING && s->form.more == 0) {
+        low = 0;
+        high = s->form.keys;
+    }
+    if (high <= low) return (struct store_keys){r.sequence, low, 0};
+    r.first = low + test_below(random, (uint32_t)(high - low));
+    r.count = test_below(random, (uint32_t)(high - r.first) + 1);
+    return r;
+}

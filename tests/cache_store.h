@@ -46,6 +46,10 @@ void *store_scale(const struct store *s, int64_t sequence, int64_t key, int64_t 
  * on (late 0: [0, keep)) or the others (late 1). */
 void store_range(const struct store *s, int64_t sequence, int late, int64_t *low, int64_t *high);
 
+/* Keys of one call, all of which are stored: of one sequence or of all (-1). */
+struct store_keys { int64_t sequence, first, count; };
+struct store_keys store_any_keys(const struct store *s, struct test_random *random);
+
 /* Channel c of a key as the float that it counts as. */
 float store_value(const struct store *s, int64_t sequence, int64_t key, int64_t head, int64_t c);
 

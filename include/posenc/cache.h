@@ -177,26 +177,28 @@ POSENC_API int32_t posenc_attention_cached_spans(const posenc_attention_params *
  * --------------------------------------------------------------------------------------------- */
 
 /*
- * Turns cached keys as if their tokens stood elsewhere: key first + t of sequence b (of one sequence:
- * batch row 0) by the delta position(b, t) of `deltas`, any axes, with the length and sets that the
- * keys were rotated with; no limit of the plan but 32 bits. The attention factor is not applied
- * again; xPos decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic
- * as posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever
- * the recipe, rounded once to the stored type; I8: groups that turn get new scales. Refused for
- * plans from tables: posenc_cache_rebase from a plan to itself moves by any rows. Pages that two
- * sequences share are turned once for each. Logical indices are the caller's to change.
+ * Turns cached keys as if their tokens stood elsewhere: key first + t of sequence b (of a single
+ * one: batch row 0) by the delta position(b, t) of `deltas`, any axes, with the length and sets of
+ * its rotation; no limit of the plan but 32 bits. The attention factor is not applied again; xPos
+ * decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic as
+ * posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever the
+ * recipe, rounded once to the stored type; I8: groups that turn get new scales. Refused for plans
+ * from tables: posenc_cache_rebase from a plan to itself moves by any rows. Pages that two sequences
+ * share are turned once for each. Logical indices are the caller's to change.
  */
 POSENC_API int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *deltas,
                                      const posenc_cache *cache, int64_t sequence, int64_t first,
                                      int64_t count, posenc_error *error);
 
 /*
- * Turns keys that `from` rotated at their own positions into what `to` would have made of them: by
- * the difference of both angles, times the ratio of both attention factors, computed in double and
- * rounded once. LongRoPE or dynamic NTK whose length grows past a switch is `from` = `to` with
- * other lengths. Both plans have the same widths, stored layout and axes. A header must be that of
- * `from`; write that of `to` (posenc_cache_header_init) when all keys are done. Where both angles
- * and factors are equal a key keeps its bytes.
+ * Turns keys that `from` rotated at from_positions into what `to` would have made of them at
+ * to_positions, attention factors included: by the quotient, as complex numbers, of the F32 rows
+ * that posenc_rows makes for both, computed in double and rounded once. So what a recipe or a table
+ * did is undone as it was done, and steps add up to the step from the first to the last. LongRoPE
+ * or dynamic NTK whose length grows past a switch is one plan twice, with other lengths. Both plans
+ * have the same widths, stored layout and axes. A header must be that of `from`; write that of `to`
+ * (posenc_cache_header_init) when all keys are done. Keys of equal rows keep their bytes. Rows
+ * without a finite quotient are refused: tables of 0, decays beyond floats.
  */
 POSENC_API int32_t posenc_cache_rebase(const posenc_plan *from,
                                        const posenc_positions *from_positions,
@@ -206,9 +208,12 @@ POSENC_API int32_t posenc_cache_rebase(const posenc_plan *from,
 
 /*
  * Copies keys between caches of equal heads and channels, of whatever kinds: key first + t of
- * to_sequence becomes what key keys[t] of from_sequence is (NULL: key from_first + t). Bytes where
- * the stored types agree, else converted and rounded once. Headers must say the same rotation.
- * Within one memory keys only move down: no token is read after it was written.
+ * to_sequence becomes what key keys[t] of from_sequence is (NULL: key from_first + t, else
+ * from_first is 0). Bytes where the stored types agree, else converted and rounded once. Headers,
+ * where both have one, must say the same rotation. Two caches over the same rows are the same kind;
+ * within a sequence keys only move down (keys[t] >= first + t), so that none is read after it was
+ * written, and a RING holds all of them at once; pages of another sequence must be other pages, and
+ * sequences of one pool of pages are copied one by one. Other overlaps are refused.
  */
 POSENC_API int32_t posenc_cache_copy(const posenc_cache *from, int64_t from_sequence,
                                      int64_t from_first, const int64_t *keys,
