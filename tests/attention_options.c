@@ -280,6 +280,11 @@ void options_init(struct options *o, unsigned with, uint64_t seed)
     }
     if (has(o, WITH_CHUNK))
         p->chunk = pick(o, 1, 40);
+    if (has(o, WITH_KEEP)) {
+        p->keep = pick(o, 1, pick(o, 0, 3) ? 9 : 150);
+        if (!p->window_left && !p->chunk)
+            p->window_left = pick(o, 1, 60);
+    }
     if (has(o, WITH_BIAS))
         make_bias(o);
     if (has(o, WITH_ALIBI))
@@ -313,7 +318,7 @@ const char *options_text(unsigned with, char *text, size_t size)
     static const char *const names[OPTION_COUNT] = {
         "causal", "window", "places", "counts", "packed", "half", "bias", "alibi", "t5", "deberta",
         "softcap", "sinks", "temperature", "rope", "output_rows", "lse", "weights", "scales",
-        "long", "heads_first", "chunk"};
+        "long", "heads_first", "chunk", "keep"};
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < OPTION_COUNT; i++)

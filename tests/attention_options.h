@@ -29,7 +29,8 @@ enum { /* which options a call has */
     WITH_LONG = 1 << 18,   /* more than 1024 keys */
     WITH_HEADS_FIRST = 1 << 19, /* [B][H][T][D] in memory */
     WITH_CHUNK = 1 << 20,
-    OPTION_COUNT = 21
+    WITH_KEEP = 1 << 21, /* with a window or chunks */
+    OPTION_COUNT = 22
 };
 
 struct options {

@@ -54,10 +54,11 @@ static void place_row(struct row_truth *r, int64_t sequence, int64_t query)
     for (int64_t j = 0; j < r->keys; j++) {
         int64_t ahead = r->first_key + j - r->place;
         r->hidden[j] = (p->causal && ahead > 0) ||
-                       (p->window_left > 0 && -ahead >= p->window_left) ||
                        (p->window_right > 0 && ahead >= p->window_right) ||
-                       (p->chunk && chunk_of(r->place + ahead, p->chunk) !=
-                                        chunk_of(r->place, p->chunk));
+                       (j >= p->keep &&
+                        ((p->window_left > 0 && -ahead >= p->window_left) ||
+                         (p->chunk && chunk_of(r->place + ahead, p->chunk) !=
+                                          chunk_of(r->place, p->chunk))));
         if (!r->hidden[j]) {
             r->begin = j < r->begin ? j : r->begin;
             r->end = j + 1;
