@@ -144,6 +144,20 @@ typedef void posenc_scale_kernel(const double *distances, size_t count, double s
 typedef void posenc_windows_kernel(const char *line, ptrdiff_t move, char *row, ptrdiff_t step,
                                    size_t bytes, size_t rows);
 
+/*
+ * A head of I8: `groups` groups of `group` channels with a scale each, F32 or F16. Of a group with
+ * the largest magnitude a, each operation rounded by itself:
+ *
+ *   quantise    d = a / 127, no more than the scales of quantise.h, rounded to scale_dtype, is
+ *               stored; q = y / d rounded to an integer, ties to even, in -127..127. If d is 0, q
+ *               is; if a is not finite d is NaN, q 0
+ *   dequantise  y = (float)q * d
+ */
+typedef void posenc_quantise_kernel(const float *y, size_t groups, size_t group, int8_t *q,
+                                    void *scales, int32_t scale_dtype);
+typedef void posenc_dequantise_kernel(const int8_t *q, const void *scales, int32_t scale_dtype,
+                                      size_t groups, size_t group, float *y);
+
 /* Indices of the tables by dtype and layout are the public values minus 1. */
 struct posenc_kernels {
     int32_t isa;
@@ -163,6 +177,8 @@ struct posenc_kernels {
     void (*sinusoid_run)(const struct posenc_sinusoid_run_job *job);
     posenc_scale_kernel *scale;
     posenc_windows_kernel *windows;
+    posenc_quantise_kernel *quantise;
+    posenc_dequantise_kernel *dequantise;
 };
 
 /* What the files of an ISA give to its table. */
@@ -182,6 +198,8 @@ struct posenc_kernels {
     void posenc_sinusoid_run_##isa(const struct posenc_sinusoid_run_job *job);                 \
     posenc_scale_kernel posenc_scale_##isa;                                                    \
     posenc_windows_kernel posenc_windows_##isa;                                                \
+    posenc_quantise_kernel posenc_quantise_##isa;                                              \
+    posenc_dequantise_kernel posenc_dequantise_##isa;                                          \
     extern const struct posenc_kernels posenc_kernels_##isa
 
 POSENC_KERNELS_OF(scalar);
@@ -211,6 +229,8 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .sinusoid_run = posenc_sinusoid_run_##name,                                            \
         .scale = posenc_scale_##name,                                                          \
         .windows = posenc_windows_##name,                                                      \
+        .quantise = posenc_quantise_##name,                                                    \
+        .dequantise = posenc_dequantise_##name,                                                \
     }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

@@ -136,8 +136,9 @@ POSENC_API void posenc_append_params_init(posenc_append_params *params);
  *     stored = y rounded once to the stored type
  *
  * I8: scale = the largest |y| of the head or group / 127, rounded to its dtype, y / scale rounded
- * to an integer in -127..127, ties to even (|error| <= scale / 2 (1 + 2^-10)); a group with a NaN
- * or inf is stored as NaN. Values take the same path without norm and rotation, Q into
+ * to an integer in -127..127, ties to even; |error| <= scale / 2 (1 + 2^-15), where the scale is a
+ * subnormal 2^-18 (F16) or 2^-143 (F32) if that is more. F16 clamps |y| to 127 x 65504. A group
+ * with a NaN or inf is stored as NaN. Values take the same path without norm and rotation, Q into
  * posenc_cache_plain of a tensor. Tokens are written in order: in a RING later ones overwrite. src
  * shares no memory with the cache, except that rows may be src itself (F32, F16, BF16) where every
  * token is written where it is. docs/cache.md gives the arithmetic operation by operation.

@@ -306,4 +306,33 @@ static inline f32x8 with_sign_8(f32x8 y, f32x8 x)
     return _mm256_or_ps(y, _mm256_and_ps(x, _mm256_set1_ps(-0.0f)));
 }
 
+static inline f32x8 load_i8_8(const int8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
+/* Rounded to integers, ties to even; what is beyond 127 or -127 becomes that. Not of NaN. */
+static inline void store_i8_8(int8_t *p, f32x8 v)
+{
+    v = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(-127.0f)), _mm256_set1_ps(127.0f));
+    __m256i wide = _mm256_cvtps_epi32(v);
+    __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(wide),
+                                   _mm256_extracti128_si256(wide, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(half, half));
+}
+
+/* The one whose bits are the larger integer, of vectors without signs: NaN is above infinity. */
+static inline f32x8 max_bits_8(f32x8 a, f32x8 b)
+{
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+
+static inline uint32_t max_bits_across_8(f32x8 v)
+{
+    __m256i u = _mm256_castps_si256(v);
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
+    __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+
 #endif

@@ -213,4 +213,27 @@ static inline f32x16 with_sign_16(f32x16 y, f32x16 x)
     return _mm512_or_ps(y, _mm512_and_ps(x, _mm512_set1_ps(-0.0f)));
 }
 
+static inline f32x16 load_i8_16(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+/* Rounded to integers, ties to even; what is beyond 127 or -127 becomes that. Not of NaN. */
+static inline void store_i8_16(int8_t *p, f32x16 v)
+{
+    v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(-127.0f)), _mm512_set1_ps(127.0f));
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
+}
+
+/* The one whose bits are the larger integer, of vectors without signs: NaN is above infinity. */
+static inline f32x16 max_bits_16(f32x16 a, f32x16 b)
+{
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+
+static inline uint32_t max_bits_across_16(f32x16 v)
+{
+    return (uint32_t)_mm512_reduce_max_epi32(_mm512_castps_si512(v));
+}
+
 #endif

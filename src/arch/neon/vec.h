@@ -9,6 +9,7 @@
 
 #include <arm_neon.h>
 #include <stdint.h>
+#include <string.h>
 
 #define POSENC_LANES 4
 #define POSENC_REGISTERS 32
@@ -191,6 +192,33 @@ static inline f32x4 magnitude_4(f32x4 v) { return vabsq_f32(v); }
 static inline f32x4 with_sign_4(f32x4 y, f32x4 x)
 {
     return vbslq_f32(vdupq_n_u32(0x80000000), x, y);
+}
+
+static inline f32x4 load_i8_4(const int8_t *p)
+{
+    uint32_t four;
+    memcpy(&four, p, sizeof(four));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(four)))));
+}
+
+/* Rounded to integers, ties to even; what is beyond 127 or -127 becomes that. Not of NaN. */
+static inline void store_i8_4(int8_t *p, f32x4 v)
+{
+    v = vminq_f32(vmaxq_f32(v, vdupq_n_f32(-127.0f)), vdupq_n_f32(127.0f));
+    int16x4_t half = vmovn_s32(vcvtnq_s32_f32(v));
+    uint32_t four = vget_lane_u32(vreinterpret_u32_s8(vmovn_s16(vcombine_s16(half, half))), 0);
+    memcpy(p, &four, sizeof(four));
+}
+
+/* The one whose bits are the larger integer, of vectors without signs: NaN is above infinity. */
+static inline f32x4 max_bits_4(f32x4 a, f32x4 b)
+{
+    return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
+
+static inline uint32_t max_bits_across_4(f32x4 v)
+{
+    return vmaxvq_u32(vreinterpretq_u32_f32(v));
 }
 
 #endif
