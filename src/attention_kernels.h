@@ -55,8 +55,8 @@ typedef void posenc_attention_block_sums(const struct posenc_attention_products 
 typedef void posenc_attention_block_totals(const struct posenc_attention_totals *job);
 
 /*
- * The direct kernels serve few rows, from the stored rows as they lie. `next` has 64 addresses that
- * are fetched into the caches meanwhile, or is NULL.
+ * The direct kernels serve few rows, from the stored rows as they lie. `next` has 64 addresses, or
+ * is NULL: next_bytes from each of them on are fetched into the caches meanwhile.
  *
  *   sums    sums[r][slot] = the 16-chain sum of q[r] with the key, for the slots [begin, end)
  *   totals  o[r] = fma(o[r], a[r], chain over the slots [begin, end) in order), as block_totals
@@ -65,6 +65,7 @@ struct posenc_attention_direct_sums {
     int64_t rows, channels;
     const float *const *q;
     const void *const *key, *const *next;
+    int64_t next_bytes;
     int64_t begin, end; /* begin < end */
     float *sums;        /* [rows][64] */
 };
@@ -73,6 +74,7 @@ struct posenc_attention_direct_totals {
     int64_t rows, values;
     const float *w, *a; /* [rows][64], [rows] */
     const void *const *value, *const *next;
+    int64_t next_bytes;
     int64_t begin, end;
     float *o; /* [rows][padded] */
 };

@@ -82,7 +82,8 @@ static void repeat(const struct posenc_attention_tile *tile, const void **at)
         at[i] = at[tile->end - 1];
 }
 
-/* With posenc_attention_stored, which is for one key, all that knows how stored rows lie. */
+/* With posenc_attention_ask_pages, and posenc_attention_stored for one key, all that knows how
+ * stored rows lie. */
 void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
                             int64_t first, struct posenc_attention_range range,
                             struct posenc_attention_tile *tile)
@@ -102,6 +103,40 @@ void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t ke
         repeat(tile, tile->key_scale);
     if (walk->job->v_map && walk->job->v_map->groups)
         repeat(tile, tile->value_scale);
+}
+
+enum { PAGE = 4096 };
+
+/* Bytes from one key or value to the next; in a cache's pages of one key those between pages. */
+static int64_t bytes_apart(const struct posenc_cache_map *map, const posenc_tensor *t)
+{
+    ptrdiff_t step = posenc_step(t, map && t->shape[1] == 1 ? 0 : 1);
+    return (step < 0 ? -step : step) * (ptrdiff_t)posenc_dtype_size(t->dtype);
+}
+
+/* One of the rows of the logical keys [begin, end) in each page of memory. */
+static void ask_pages(const struct posenc_attention_walk *walk, const struct posenc_cache_map *map,
+                      const posenc_tensor *t, int64_t key_head, int64_t begin, int64_t end)
+{
+    const int64_t bytes = bytes_apart(map, t);
+    const int64_t rows = bytes <= PAGE / TILE ? TILE : bytes >= PAGE ? 1 : PAGE / bytes;
+    for (int64_t i = begin; i < end;) {
+        struct stretch at = stretch_of(walk, i, end - i);
+        i += at.count;
+        for (int64_t last = at.token + at.count; at.token < last; at.token += rows)
+            posenc_attention_ask_line(begin_of(walk, map, t, key_head, at));
+    }
+}
+
+void posenc_attention_ask_pages(const struct posenc_attention_walk *walk, int64_t key_head,
+                                int64_t first, struct posenc_attention_range range)
+{
+    const struct posenc_attention_job *job = walk->job;
+    range = posenc_attention_clip(range, first, first + TILE);
+    ask_pages(walk, job->k_map, job->k, key_head, range.begin, range.gap);
+    ask_pages(walk, job->k_map, job->k, key_head, range.resume, range.end);
+    ask_pages(walk, job->v_map, job->v, key_head, range.begin, range.gap);
+    ask_pages(walk, job->v_map, job->v, key_head, range.resume, range.end);
 }
 
 /* Which slots each row sees, but for those that a bias hides or that lie in its gap. */
@@ -189,12 +224,12 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
 
 void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
                                    const struct posenc_attention_tile *tile,
-                                   const struct posenc_attention_tile *next)
+                                   struct posenc_attention_fetched next)
 {
     const struct posenc_attention_job *job = walk->job;
     struct posenc_attention_direct_sums sums = {
         .rows = walk->rows, .channels = job->channels, .q = walk->room.q, .key = tile->key,
-        .next = next ? next->key : NULL, .begin = tile->begin, .end = tile->end,
+        .next = next.rows, .next_bytes = next.bytes, .begin = tile->begin, .end = tile->end,
         .sums = walk->room.w,
     };
     if (!turns(walk, tile)) {
@@ -203,7 +238,6 @@ void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
     }
     const void *key[TILE];
     sums.key = key;
-    sums.next = NULL;
     for (int64_t begin = tile->begin; begin < tile->end; begin = sums.end) {
         sums.begin = begin;
         sums.end = begin + walk->turned_keys;
@@ -311,10 +345,9 @@ static void total_some(const struct posenc_attention_walk *walk,
 /* Rows in a row that see the same slots go together. */
 static void total_directly(struct posenc_attention_walk *walk,
                            const struct posenc_attention_tile *tile,
-                           const struct posenc_attention_tile *next, float *o)
+                           struct posenc_attention_fetched next, float *o)
 {
     const struct posenc_attention_room *room = &walk->room;
-    const void *const *fetched = next ? next->value : NULL;
     for (int64_t r = 0, end; r < walk->rows; r = end) {
         for (end = r + 1; end < walk->rows && room->begin[end] == room->begin[r] &&
                           room->end[end] == room->end[r] && !room->hidden[end] && !room->hidden[r];)
@@ -324,15 +357,47 @@ static void total_directly(struct posenc_attention_walk *walk,
         struct posenc_attention_direct_totals totals = {
             .rows = end - r, .values = walk->job->values,
             .w = room->w + r * TILE, .a = room->a + r,
-            .value = tile->value, .next = fetched,
+            .value = tile->value, .next = next.rows, .next_bytes = next.bytes,
             .begin = room->begin[r], .end = room->end[r], .o = o + r * walk->padded,
         };
-        fetched = NULL;
+        next.rows = NULL;
         if (room->hidden[r])
             total_some(walk, tile, &totals, r);
         else
             walk->kernels->direct_totals[walk->job->v->dtype - 1](&totals);
     }
+}
+
+static struct posenc_attention_fetched fetched(const posenc_tensor *t, const void *const *rows)
+{
+    return (struct posenc_attention_fetched){rows, t->shape[3] * posenc_dtype_size(t->dtype)};
+}
+
+/*
+ * What comes next is fetched during what comes before it: the values of a tile during its keys. But
+ * where each row has a page of its own, keys and values would be in more pages than most machines
+ * have at hand (64 to 96), so that keys go with keys there.
+ */
+static int takes_turns(const struct posenc_attention_job *job)
+{
+    return bytes_apart(job->k_map, job->k) < PAGE;
+}
+
+static struct posenc_attention_fetched during_keys(const struct posenc_attention_job *job,
+                                                   const struct posenc_attention_tile *tile,
+                                                   const struct posenc_attention_tile *next)
+{
+    if (takes_turns(job))
+        return fetched(job->v, tile->value);
+    return fetched(job->k, next ? next->key : NULL);
+}
+
+static struct posenc_attention_fetched during_values(const struct posenc_attention_job *job,
+                                                     const struct posenc_attention_tile *next)
+{
+    if (takes_turns(job))
+        return fetched(job->k, next ? next->key : NULL);
+    return fetched(job->v, next ? next->value : NULL);
 }
 
 void posenc_attention_step(struct posenc_attention_walk *walk,
@@ -346,7 +411,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     if (walk->needs.block)
         sum_block(walk, tile, next);
     else
-        posenc_attention_sum_directly(walk, tile, next);
+        posenc_attention_sum_directly(walk, tile, during_keys(walk->job, tile, next));
     const float *const *bias = posenc_attention_biases(walk, tile);
     int hidden = walk->kernels->weights(&(struct posenc_attention_weights){
         .rows = walk->rows, .cap = (float)walk->job->params.softcap,
@@ -358,5 +423,5 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     if (walk->needs.block)
         total_block(walk, tile, next, hidden, room->o + at * walk->padded);
     else
-        total_directly(walk, tile, next, room->o + at * walk->padded);
+        total_directly(walk, tile, during_values(walk->job, next), room->o + at * walk->padded);
 }

@@ -13,6 +13,11 @@ enum {
     FEW_ROWS = 12,      /* fewer take the direct kernels */
 };
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The sums of a span that row `at` of the states has finished; they start afresh. */
 static void end_span(const struct posenc_attention_walk *walk, int64_t at)
 {
@@ -153,41 +158,18 @@ static ptrdiff_t token_step(const struct posenc_attention_job *job)
     return token < 0 ? -token : token;
 }
 
-/*
- * 1 if the keys of a head lie so far apart that machines do not see the pattern and fetch them by
- * themselves. Where they do, asking for the next tile as well costs up to a third of the speed.
- */
-static int is_scattered(const struct posenc_attention_job *job)
-{
-    return token_step(job) >= 2 * job->channels;
-}
-
-/* Machines stop fetching at the end of a page: the first line of each page of the next tile. */
-static void ask_pages(const struct posenc_attention_job *job,
-                      const struct posenc_attention_tile *next)
-{
-    enum { PAGE = 4096 };
-    const int64_t key = job->channels * posenc_dtype_size(job->k->dtype);
-    const int64_t value = job->values * posenc_dtype_size(job->v->dtype);
-    for (int64_t i = 0; i < TILE; i += key < PAGE ? PAGE / key : 1)
-        __builtin_prefetch(next->key[i], 0, 3);
-    for (int64_t i = 0; i < TILE; i += value < PAGE ? PAGE / value : 1)
-        __builtin_prefetch(next->value[i], 0, 3);
-}
-
 static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
 {
     struct posenc_attention_tile tiles[2];
-    const int fetch = walk->needs.block || is_scattered(walk->job);
     int at = 0;
     int64_t first = range.begin - range.begin % TILE;
     posenc_attention_place(walk, walk->head, first, range, &tiles[0]);
     for (int more = 1; more; at = !at) {
         const struct posenc_attention_tile *tile = &tiles[at];
         more = next_tile(walk, tile->first, tile->head, range, &tiles[!at]);
-        if (more && !fetch)
-            ask_pages(walk->job, &tiles[!at]);
-        posenc_attention_step(walk, tile, more && fetch ? &tiles[!at] : NULL);
+        if (!walk->needs.block && walk->heads == 1)
+            posenc_attention_ask_pages(walk, tile->head, tile->first + 2 * TILE, range);
+        posenc_attention_step(walk, tile, more ? &tiles[!at] : NULL);
         int64_t span = tile->first / SPAN;
         if (tile->head == walk->head + walk->heads - 1 &&
             (!more || tiles[!at].first / SPAN != span))
@@ -266,11 +248,6 @@ static int64_t fit_heads(const struct posenc_attention_job *job,
                                               NULL) > memory)
         parts++, heads = (job->key_heads + parts - 1) / parts;
     return heads;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Queries before heads: all heads of a query often lie in one page of q and of out, and a page that

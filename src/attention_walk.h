@@ -86,6 +86,14 @@ static inline int64_t posenc_attention_query_head(const struct posenc_attention_
  * this many before their turn. */
 enum { POSENC_ATTENTION_AHEAD = 6 };
 
+/* A line that will be read. GCC takes a function that does nothing but this for one without effect
+ * and drops its calls: the empty asm is one. */
+static inline void posenc_attention_ask_line(const void *line)
+{
+    __builtin_prefetch(line, 0, 3);
+    __asm__ volatile("");
+}
+
 /* A head of q or out that will be read, or written. */
 static inline void posenc_attention_ask(const posenc_tensor *t, const char *head, int to_write)
 {
@@ -122,10 +130,16 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
 /* Points room.q to the queries of a key head, in floats. */
 void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head);
 
-/* The sums of all rows with a tile in room.w, by the direct kernels. `next` is fetched. */
+/* 64 keys or values to fetch meanwhile; rows NULL: none */
+struct posenc_attention_fetched {
+    const void *const *rows;
+    int64_t bytes; /* of each */
+};
+
+/* The sums of all rows with a tile in room.w, by the direct kernels. */
 void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
                                    const struct posenc_attention_tile *tile,
-                                   const struct posenc_attention_tile *next);
+                                   struct posenc_attention_fetched next);
 
 /* Takes a tile into the sums of the rows of its key head. */
 void posenc_attention_step(struct posenc_attention_walk *walk,
@@ -136,6 +150,14 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
 void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
                             int64_t first, struct posenc_attention_range range,
                             struct posenc_attention_tile *tile);
+
+/*
+ * Asks for each page of the keys [first, first + 64) in `range` and of their values: two tiles
+ * ahead, so that the page is known when its lines are fetched. One that is not costs more than a
+ * microsecond on some machines, and the lines behind it wait.
+ */
+void posenc_attention_ask_pages(const struct posenc_attention_walk *walk, int64_t key_head,
+                                int64_t first, struct posenc_attention_range range);
 
 /* Finished: m and l are the final ones of a row; its weights go to every chosen row that it is. */
 void posenc_attention_put_shares(const struct posenc_attention_walk *walk, int64_t key_head,

@@ -6,8 +6,8 @@
  * kernel of this ISA. Rows, vectors and dtypes are constants where an inline function is called.
  *
  * Lanes are channels in both products. The sixteen chains of a score are one AVX-512 register, two
- * of AVX2, four of NEON. What is loaded is converted once for up to ROWS rows; a key or value of
- * the next tile is fetched for each one that is read.
+ * of AVX2, four of NEON. What is loaded is converted once for up to ROWS rows; what the caller
+ * wants fetched is asked for row by row, one for each one that is read.
  */
 #include "attention_vector.h"
 
@@ -18,9 +18,10 @@ struct quads {
     struct quad r0, r1, r2, r3;
 };
 
-static POSENC_INLINE void fetch(const void *p, int64_t count, int dtype)
+static POSENC_INLINE void fetch(const void *p, int64_t begin, int64_t end)
 {
-    for (int64_t at = 0; at < count * (int64_t)posenc_size(dtype); at += LINE)
+#pragma GCC unroll 4
+    for (int64_t at = begin; at < end; at += LINE)
         __builtin_prefetch((const char *)p + at, 0, 2);
 }
 
@@ -60,12 +61,13 @@ static POSENC_INLINE struct quads add_quads(int rows, struct quads x, struct qua
  * chain can only change from -0 to +0 by that, and no weight depends on the sign of a zero score.
  */
 static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const *q,
-                                         const void *const key[4], int64_t channels, int part)
+                                         const void *const *key, int64_t channels, int part)
 {
     const float *qa = q[0], *qb = rows > 1 ? q[1] : qa, *qc = rows > 2 ? q[2] : qa,
                 *qd = rows > 2 ? q[3] : qa;
     struct quads s = {zero_quad(), zero_quad(), zero_quad(), zero_quad()};
     int64_t i = part * LANES;
+#pragma GCC unroll 8
     for (; i + LANES <= channels; i += CHAINS) {
         struct quad k = {load_whole(key[0], i, dtype), load_whole(key[1], i, dtype),
                          load_whole(key[2], i, dtype), load_whole(key[3], i, dtype)};
@@ -99,7 +101,7 @@ static POSENC_INLINE void put_sums(float *sums, struct quad s)
 
 /* Four sums of each row. The first steps of the halving tree add whole vectors. */
 static POSENC_INLINE void four_sums(int rows, int dtype, const float *const *q,
-                                    const void *const key[4], int64_t channels, float *sums)
+                                    const void *const *key, int64_t channels, float *sums)
 {
     struct quads s = chains(rows, dtype, q, key, channels, 0);
     if (PARTS == 2)
@@ -134,21 +136,22 @@ static POSENC_INLINE void sum_rows(int rows, int dtype,
                                    const struct posenc_attention_direct_sums *job, int64_t first)
 {
     for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
+        if (job->next && first == 0)
+            for (int64_t i = 0; i < 4; i++)
+                fetch(job->next[j + i], 0, job->next_bytes);
+        if (j >= job->begin && j + 4 <= job->end) {
+            four_sums(rows, dtype, job->q + first, job->key + j, job->channels,
+                      job->sums + first * TILE + j);
+            continue;
+        }
         const void *key[4];
         for (int64_t i = 0; i < 4; i++) {
             int64_t slot = j + i < job->begin ? job->begin : j + i;
             key[i] = job->key[slot < job->end ? slot : job->end - 1];
-            if (job->next && first == 0)
-                fetch(job->next[j + i], job->channels, dtype);
         }
-        if (j >= job->begin && j + 4 <= job->end) {
-            four_sums(rows, dtype, job->q + first, key, job->channels,
-                      job->sums + first * TILE + j);
-        } else {
-            float some[ROWS * TILE];
-            four_sums(rows, dtype, job->q + first, key, job->channels, some);
-            put_some(rows, job, first, j, some);
-        }
+        float some[ROWS * TILE];
+        four_sums(rows, dtype, job->q + first, key, job->channels, some);
+        put_some(rows, job, first, j, some);
     }
 }
 
@@ -192,10 +195,15 @@ static POSENC_INLINE void total_quads(int rows, int wide, int dtype,
 {
     struct quads s = {zero_quad(), zero_quad(), zero_quad(), zero_quad()};
     const float *w = job->w + first * TILE;
+    /* each pass over the values fetches its share */
+    const int64_t channels = (wide ? 8 : 4) * LANES, end = c + channels;
+    const int64_t from = c * job->next_bytes / job->values;
+    const int64_t to = end + channels > job->values ? job->next_bytes
+                                                    : end * job->next_bytes / job->values;
     for (int64_t j = job->begin; j < job->end; j++) {
         struct quad v = load_quad(job->value[j], c, dtype);
-        if (job->next && first == 0 && c == 0)
-            fetch(job->next[j], job->values, dtype);
+        if (job->next && first == 0)
+            fetch(job->next[j], from, to);
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
         if (wide)
             s.r1 = fma_quad(V(set1_)(w[j]), load_quad(job->value[j], c + 4 * LANES, dtype), s.r1);
