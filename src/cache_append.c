@@ -84,6 +84,10 @@ static void rotate_run(const struct posenc_append *call, const struct posenc_app
 
 static void append_run(const struct posenc_append *call, const struct posenc_append_run *run)
 {
+    if (call->computed) {
+        posenc_append_token_by_token(call, run);
+        return;
+    }
     copy_run(call, run, 0, call->window);
     copy_run(call, run, call->window + call->turned, call->src->shape[3]);
     if (call->turned)
@@ -114,10 +118,8 @@ int32_t posenc_cache_append(const posenc_append_params *params, const posenc_ten
 {
     struct posenc_append call;
     int32_t status = posenc_append_check(&call, params, src, cache, error);
-    if (!status && (call.params.norm || call.scale != 1.0f || call.params.stream ||
-                    call.map.cache.rows.dtype == POSENC_I8))
-        status = posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                             "params.norm, scale, stream and rows of POSENC_I8 are not offered");
+    if (!status && call.map.cache.rows.dtype == POSENC_I8)
+        status = posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "cache.rows.dtype is POSENC_I8");
     if (status || posenc_tensor_is_empty(src))
         return status;
     for (int64_t n = 0; n < call.sequences; n++) {
@@ -129,5 +131,7 @@ int32_t posenc_cache_append(const posenc_append_params *params, const posenc_ten
                 append_stretch(&call, n, s.batch, t, stretch);
         }
     }
+    if (call.params.stream)
+        call.kernels->stream_end();
     return POSENC_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks of an append, from the outside in. */
+#include "attention.h"
 #include "bias.h"
 #include "cache_append.h"
 #include "error.h"
@@ -50,6 +51,19 @@ static int32_t check_params(struct posenc_append *call, posenc_error *error)
     call->scale = p->scale == 0 ? 1.0f : (float)p->scale;
     call->eps = (float)p->eps;
     return status ? status : posenc_kernels_choose(&call->kernels, p->isa, "params.isa", error);
+}
+
+/* What passes through the stack whole must fit it. */
+static int32_t check_room(const struct posenc_append *call, posenc_error *error)
+{
+    const int wide = call->map.channels > POSENC_ATTENTION_CHANNELS;
+    const int quantised = call->map.cache.rows.dtype == POSENC_I8;
+    if (!wide || (!call->params.norm_after && !quantised))
+        return POSENC_OK;
+    return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
+                       "src.shape[3] is %d: must be 1..%d with %s", call->map.channels,
+                       (int64_t)POSENC_ATTENTION_CHANNELS,
+                       quantised ? "rows of POSENC_I8" : "params.norm_after");
 }
 
 /* src against the cache. */
@@ -135,6 +149,8 @@ static void plan_work(struct posenc_append *call)
     const posenc_plan *plan = call->params.rope;
     call->window = plan && src->shape[3] != plan->rotary_dim ? plan->rotary_offset : 0;
     call->turned = plan ? plan->rotary_dim : 0;
+    call->computed = call->params.norm || call->params.stream || call->scale != 1.0f ||
+                     call->map.cache.rows.dtype == POSENC_I8;
     call->ahead = !posenc_tensor_is_empty(src) &&
                   src->shape[0] * src->shape[1] * src->shape[2] * src->shape[3] *
                           posenc_dtype_size(src->dtype) >
@@ -176,6 +192,8 @@ int32_t posenc_append_check(struct posenc_append *call, const posenc_append_para
     call->src = src;
     call->sequences = call->map.sequences;
     status = check_shape(call, error);
+    if (!status)
+        status = check_room(call, error);
     if (!status)
         status = check_memory(call, &view, error);
     if (!status)

@@ -129,8 +129,51 @@ struct posenc_sinusoid_run_job {
     float scale;
 };
 
+/*
+ * Sums of squares of the channels of 1..16 heads, of which `first` is the index of the first one:
+ * part[h][(first + c) % 16] = fma(x[c], x[c], part[...]), in the order of c. `together`: one head
+ * after the other into part[0].
+ */
+struct posenc_squares_job {
+    const char *src;
+    ptrdiff_t head; /* bytes */
+    size_t heads, channels, first;
+    int together;
+    float *part; /* [heads][16] */
+};
+
+/*
+ * A norm on its way to the cache: u[c] = x[c] g[head], then its rotation by folded rows or its
+ * product with a weight. The heads are the same view or disjoint. Strides count bytes.
+ */
+struct posenc_norm_job {
+    const char *src;
+    char *dst;
+    ptrdiff_t src_head, dst_head;
+    size_t heads;
+    const float *g;      /* [heads] */
+    const float *c, *s;  /* as `fold` leaves them; to scale: the weight of each channel, or NULL */
+    size_t count;        /* pairs; to scale: channels */
+    size_t partner, dst_partner; /* split_half: channels from the first of a pair to the second */
+};
+
+/*
+ * A weight folded into the row of `pairs` pairs: c and s [2 pairs] for each channel. split_half has
+ * those of the first channels, then those of the second, p and q; adjacent has the channels as they
+ * lie, their weights all in p, and s with its sign. p is NULL where there is no weight.
+ */
+typedef void posenc_fold_kernel(const float *cos, const float *sin, const float *p, const float *q,
+                                size_t pairs, float *c, float *s);
+
+/* g[h] = 1 / sqrt(tree(part[h]) / n + eps) scale, for 1..16 heads. */
+typedef void posenc_roots_kernel(const float *part, size_t heads, float n, float eps, float scale,
+                                 float *g);
+
 struct posenc_attention_kernels;
 
+typedef void posenc_squares_kernel(const struct posenc_squares_job *job);
+typedef void posenc_norm_kernel(const struct posenc_norm_job *job);
+typedef void posenc_stream_kernel(const void *src, void *dst, size_t bytes);
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
 typedef void posenc_permute_kernel(const struct posenc_permute_job *job);
@@ -179,6 +222,13 @@ struct posenc_kernels {
     posenc_windows_kernel *windows;
     posenc_quantise_kernel *quantise;
     posenc_dequantise_kernel *dequantise;
+    posenc_squares_kernel *const *squares;             /* [from dtype] */
+    posenc_roots_kernel *roots;
+    posenc_fold_kernel *const *fold;                   /* [layout] */
+    posenc_norm_kernel *const (*norm_rotate)[3][3];    /* [layout][from dtype][to dtype] */
+    posenc_norm_kernel *const (*norm_scale)[3];        /* [from dtype][to dtype] */
+    posenc_stream_kernel *stream; /* a copy past the caches of the CPU, where it has such stores */
+    void (*stream_end)(void);     /* after the last of them */
 };
 
 /* What the files of an ISA give to its table. */
@@ -200,6 +250,13 @@ struct posenc_kernels {
     posenc_windows_kernel posenc_windows_##isa;                                                \
     posenc_quantise_kernel posenc_quantise_##isa;                                              \
     posenc_dequantise_kernel posenc_dequantise_##isa;                                          \
+    extern posenc_squares_kernel *const posenc_squares_##isa[3];                               \
+    posenc_roots_kernel posenc_roots_##isa;                                                    \
+    extern posenc_fold_kernel *const posenc_fold_##isa[2];                                     \
+    extern posenc_norm_kernel *const posenc_norm_rotate_##isa[2][3][3];                        \
+    extern posenc_norm_kernel *const posenc_norm_scale_##isa[3][3];                            \
+    posenc_stream_kernel posenc_stream_##isa;                                                  \
+    void posenc_stream_end_##isa(void);                                                        \
     extern const struct posenc_kernels posenc_kernels_##isa
 
 POSENC_KERNELS_OF(scalar);
@@ -231,6 +288,13 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .windows = posenc_windows_##name,                                                      \
         .quantise = posenc_quantise_##name,                                                    \
         .dequantise = posenc_dequantise_##name,                                                \
+        .squares = posenc_squares_##name,                                                      \
+        .roots = posenc_roots_##name,                                                          \
+        .fold = posenc_fold_##name,                                                            \
+        .norm_rotate = posenc_norm_rotate_##name,                                              \
+        .norm_scale = posenc_norm_scale_##name,                                                \
+        .stream = posenc_stream_##name,                                                        \
+        .stream_end = posenc_stream_end_##name,                                                \
     }
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

@@ -150,6 +150,7 @@ static inline f32x4 add_4(f32x4 a, f32x4 b) { return _mm_add_ps(a, b); }
 static inline f32x4 sub_4(f32x4 a, f32x4 b) { return _mm_sub_ps(a, b); }
 static inline f32x4 mul_4(f32x4 a, f32x4 b) { return _mm_mul_ps(a, b); }
 static inline f32x4 div_4(f32x4 a, f32x4 b) { return _mm_div_ps(a, b); }
+static inline f32x4 sqrt_4(f32x4 v) { return _mm_sqrt_ps(v); }
 static inline f32x4 fma_4(f32x4 a, f32x4 b, f32x4 c) { return _mm_fmadd_ps(a, b, c); }
 static inline f32x4 fnma_4(f32x4 a, f32x4 b, f32x4 c) { return _mm_fnmadd_ps(a, b, c); }
 static inline f32x4 load_f32_4(const float *p) { return _mm_loadu_ps(p); }

@@ -26,6 +26,7 @@ static inline f32x4 add_4(f32x4 a, f32x4 b) { return vaddq_f32(a, b); }
 static inline f32x4 sub_4(f32x4 a, f32x4 b) { return vsubq_f32(a, b); }
 static inline f32x4 mul_4(f32x4 a, f32x4 b) { return vmulq_f32(a, b); }
 static inline f32x4 div_4(f32x4 a, f32x4 b) { return vdivq_f32(a, b); }
+static inline f32x4 sqrt_4(f32x4 v) { return vsqrtq_f32(v); }
 /* a*b + c and c - a*b, rounded once. */
 static inline f32x4 fma_4(f32x4 a, f32x4 b, f32x4 c) { return vfmaq_f32(c, a, b); }
 static inline f32x4 fnma_4(f32x4 a, f32x4 b, f32x4 c) { return vfmsq_f32(c, a, b); }

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+/* The norm and streaming kernels of this ISA. */
+#include "vec.h"
+
+#define KERNEL(name) posenc_##name##_avx2
+#include "../../kernels/norm.h"

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One norm for every layout and pair of dtypes, one sum of squares for every dtype, and the tables
+ * of kernels.h that hold them.
+ *
+ * Template. Before the inclusion:
+ *   KERNEL(name)                     the name of a kernel table of this ISA
+ *   SQUARES(from)                    defines squares_FROM, a posenc_squares_kernel
+ *   NORM_ROTATE(layout, from, to)    defines norm_rotate_LAYOUT_FROM_TO, a posenc_norm_kernel
+ *   NORM_SCALE(from, to)             defines norm_scale_FROM_TO, a posenc_norm_kernel
+ */
+#define NORM_FROM(layout, from)                                                                    \
+    NORM_ROTATE(layout, from, F32) NORM_ROTATE(layout, from, F16) NORM_ROTATE(layout, from, BF16)
+#define NORM_ALL(layout) NORM_FROM(layout, F32) NORM_FROM(layout, F16) NORM_FROM(layout, BF16)
+#define SCALE_FROM(from) NORM_SCALE(from, F32) NORM_SCALE(from, F16) NORM_SCALE(from, BF16)
+#define ROW(name, from) {name##_##from##_F32, name##_##from##_F16, name##_##from##_BF16}
+
+SQUARES(F32)
+SQUARES(F16)
+SQUARES(BF16)
+NORM_ALL(ADJACENT)
+NORM_ALL(SPLIT_HALF)
+SCALE_FROM(F32)
+SCALE_FROM(F16)
+SCALE_FROM(BF16)
+
+posenc_squares_kernel *const KERNEL(squares)[3] = {squares_F32, squares_F16, squares_BF16};
+
+posenc_norm_kernel *const KERNEL(norm_rotate)[2][3][3] = {
+    {ROW(norm_rotate_ADJACENT, F32), ROW(norm_rotate_ADJACENT, F16),
+     ROW(norm_rotate_ADJACENT, BF16)},
+    {ROW(norm_rotate_SPLIT_HALF, F32), ROW(norm_rotate_SPLIT_HALF, F16),
+     ROW(norm_rotate_SPLIT_HALF, BF16)},
+};
+
+posenc_norm_kernel *const KERNEL(norm_scale)[3][3] = {
+    ROW(norm_scale, F32),
+    ROW(norm_scale, F16),
+    ROW(norm_scale, BF16),
+};
+
+posenc_fold_kernel *const KERNEL(fold)[2] = {fold_ADJACENT, fold_SPLIT_HALF};
+
+#undef SQUARES
+#undef NORM_ROTATE
+#undef NORM_SCALE
+#undef NORM_FROM
+#undef NORM_ALL
+#undef SCALE_FROM
+#undef ROW
