@@ -20,7 +20,7 @@ int32_t posenc_turn_named(int32_t status, const char *name, posenc_error *error)
 static int32_t check_ring(const struct posenc_turn *turn, posenc_error *error)
 {
     const posenc_cache *c = &turn->map.cache;
-    if (c->kind != POSENC_CACHE_RING || turn->count <= 0)
+    if (c->kind != POSENC_CACHE_RING || turn->count <= 0 || turn->sequences == 0)
         return POSENC_OK;
     const int64_t late = turn->first > c->keep ? turn->first : c->keep;
     const int64_t room = turn->map.capacity - c->keep;
@@ -47,8 +47,8 @@ static int32_t check_keys(struct posenc_turn *turn, posenc_error *error)
                                          error);
     if (!status)
         status = check_ring(turn, error);
-    /* Without heads there is nothing to turn and no position to read. */
-    if (turn->map.heads == 0)
+    /* Then there is nothing to turn and no position to read. */
+    if (turn->map.heads == 0 || turn->sequences == 0)
         turn->count = 0;
     return status;
 }
