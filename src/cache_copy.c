@@ -41,12 +41,11 @@ static int32_t check_shapes(const struct posenc_copy *copy, posenc_error *error)
                            "from has %d heads of %d channels, to has %d of %d: must be the same",
                            copy->from.heads, copy->from.channels, copy->to.heads,
                            copy->to.channels);
-    if (!posenc_copy_is_plain(copy) && (copy->from.groups || copy->to.groups))
+    if (!posenc_copy_is_plain(copy) && (copy->from.groups || copy->to.groups) &&
+        copy->to.channels > POSENC_COPY_CHANNELS)
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                           "from.rows.dtype is %d, to.rows.dtype %d: must be F32, F16 or BF16, or "
-                           "the same with equal scales",
-                           (int64_t)copy->from.cache.rows.dtype,
-                           (int64_t)copy->to.cache.rows.dtype);
+                           "to.rows.shape[3] is %d: must be %d at most where POSENC_I8 is converted",
+                           copy->to.channels, (int64_t)POSENC_COPY_CHANNELS);
     return POSENC_OK;
 }
 

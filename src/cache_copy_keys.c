@@ -35,11 +35,38 @@ static void convert(const struct posenc_kernels *kernels, const void *src, int32
         kernels->convert[from - 1][to - 1](src, dst, (size_t)count);
 }
 
+/* A head that is or becomes I8. */
+static void copy_head(const struct posenc_copy *copy, struct posenc_cache_slot a,
+                      struct posenc_cache_slot b, int64_t head)
+{
+    float values[POSENC_COPY_CHANNELS];
+    const struct posenc_cache_map *from = &copy->from, *to = &copy->to;
+    const size_t channels = (size_t)to->channels;
+    const size_t from_groups = (size_t)from->groups, to_groups = (size_t)to->groups;
+    void *src = posenc_cache_row(from, a, head), *dst = posenc_cache_row(to, b, head);
+    if (from_groups)
+        copy->kernels->dequantise(src, posenc_cache_scale(from, a, head),
+                                  from->cache.scales.dtype, from_groups, channels / from_groups,
+                                  values);
+    else
+        convert(copy->kernels, src, from->cache.rows.dtype, values, POSENC_F32, to->channels);
+    if (to_groups)
+        copy->kernels->quantise(values, to_groups, channels / to_groups, dst,
+                                posenc_cache_scale(to, b, head), to->cache.scales.dtype);
+    else
+        convert(copy->kernels, values, POSENC_F32, dst, to->cache.rows.dtype, to->channels);
+}
+
 static void compute_token(const struct posenc_copy *copy, struct posenc_cache_slot a,
                           struct posenc_cache_slot b)
 {
     const posenc_tensor *from = &copy->from.cache.rows, *to = &copy->to.cache.rows;
     const int64_t heads = copy->to.heads, channels = copy->to.channels;
+    const int eight = copy->from.groups || copy->to.groups;
+    for (int64_t h = 0; eight && h < heads; h++)
+        copy_head(copy, a, b, h);
+    if (eight)
+        return;
     const int whole = posenc_step(from, 2) == channels && posenc_step(to, 2) == channels;
     const int64_t steps = whole ? 1 : heads;
     for (int64_t h = 0; h < steps; h++)

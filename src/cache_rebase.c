@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-enum { CHUNK_FLOATS = 8192 }; /* as in cache_turn.c */
-
 /*
  * A key was multiplied by c0 + i s0 and is to be multiplied by c1 + i s1: hence the quotient. Rows
  * are those of float32, which rotated the key: so a recipe's own errors are undone too, and steps
@@ -25,7 +23,7 @@ static void divide(float c1, float s1, float c0, float s0, float *cos, float *si
 static void fill_rows(const struct posenc_turn *turn, int64_t b, int64_t token, size_t tokens,
                       const struct posenc_rows_target *to, uint8_t *stays)
 {
-    float scratch[CHUNK_FLOATS];
+    float scratch[POSENC_TURN_CHANNELS];
     const size_t count = to->count, bytes = count * sizeof(float);
     const struct posenc_rows_span span[2] = {{turn->plan, turn->positions[0], b, token, tokens},
                                              {turn->to_plan, turn->positions[1], b, token, tokens}};

@@ -6,7 +6,7 @@
 
 /* Calls that touch more bytes than this read ahead, as in rotate.c. */
 enum { AHEAD_BYTES = 1 << 20 };
-enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = 8192 }; /* 32 KiB of rows on the stack */
+enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = POSENC_TURN_CHANNELS }; /* of rows on the stack */
 
 int32_t posenc_turn_named(int32_t status, const char *name, posenc_error *error)
 {
@@ -70,9 +70,10 @@ int32_t posenc_turn_check(struct posenc_turn *turn, const posenc_plan *plan, con
                              "(%d) of %s",
                              turn->map.channels, (int64_t)plan->head_dim,
                              (int64_t)plan->rotary_dim, plan_name);
-    if (!status && turn->map.groups)
+    if (!status && turn->map.groups && turn->map.channels > POSENC_TURN_CHANNELS)
         status = posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                             "cache.rows.dtype is POSENC_I8: must be F32, F16 or BF16");
+                             "cache.rows.shape[3] is %d: must be %d at most of POSENC_I8",
+                             turn->map.channels, (int64_t)POSENC_TURN_CHANNELS);
     if (!status)
         status = posenc_cache_header_check(&turn->map, plan, plan_name, error);
     return status ? status : check_keys(turn, error);
@@ -92,9 +93,8 @@ int32_t posenc_turn_apart(const struct posenc_turn *turn, const posenc_positions
 /* The first channel of a head that turns, of the pairs from `first` on. */
 static int64_t channel_of(const struct posenc_turn *turn, size_t first)
 {
-    const posenc_plan *plan = turn->plan;
-    const int64_t window = turn->map.channels == plan->rotary_dim ? 0 : plan->rotary_offset;
-    return window + (int64_t)first * (plan->out_layout == POSENC_ADJACENT ? 2 : 1);
+    const int adjacent = turn->plan->out_layout == POSENC_ADJACENT;
+    return posenc_turn_window(turn) + (int64_t)first * (adjacent ? 2 : 1);
 }
 
 /* What kernels need to know whatever the keys. */
@@ -139,6 +139,15 @@ static void turn_tokens(const struct posenc_turn *turn, struct posenc_rotate_job
     }
 }
 
+static void turn_any(const struct posenc_turn *turn, struct posenc_rotate_job *job, int64_t b,
+                     int64_t token, int64_t tokens, const struct posenc_rows_target *rows)
+{
+    if (turn->map.groups)
+        posenc_turn_int8(turn, b, token, tokens, rows);
+    else
+        turn_tokens(turn, job, b, token, tokens, rows);
+}
+
 /* Tokens [token, token + tokens) of a sequence, but for those that stay as they are. */
 static void turn_stretch(const struct posenc_turn *turn, struct posenc_rotate_job *job, int64_t b,
                          int64_t token, int64_t tokens, const struct posenc_rows_target *rows)
@@ -153,7 +162,7 @@ static void turn_stretch(const struct posenc_turn *turn, struct posenc_rotate_jo
             continue;
         at.cos = (float *)rows->cos + t * rows->stride;
         at.sin = (float *)rows->sin + t * rows->stride;
-        turn_tokens(turn, job, b, token + t, end - t, &at);
+        turn_any(turn, job, b, token + t, end - t, &at);
     }
 }
 
@@ -164,7 +173,7 @@ static void turn_by_one(const struct posenc_turn *turn, struct posenc_rotate_job
     uint8_t stays;
     turn->rows(turn, b, 0, 1, row, &stays);
     if (!stays)
-        turn_tokens(turn, job, b, 0, turn->count, row);
+        turn_any(turn, job, b, 0, turn->count, row);
 }
 
 /* Some pairs of all keys of a sequence, in stretches whose rows fit the stack. */
@@ -195,12 +204,14 @@ static void turn_pairs(const struct posenc_turn *turn, struct posenc_rotate_job 
 void posenc_turn_keys(const struct posenc_turn *turn)
 {
     const size_t pairs = (size_t)turn->plan->pairs;
+    /* Heads of I8 are computed whole, since their channels share scales. */
+    const size_t most = turn->map.groups ? pairs : CHUNK_PAIRS;
     if (turn->count == 0)
         return;
     struct posenc_rotate_job job = job_of(turn);
     for (int64_t b = 0; b < turn->sequences; b++)
-        for (size_t first = 0; first < pairs; first += CHUNK_PAIRS) {
+        for (size_t first = 0; first < pairs; first += most) {
             const size_t left = pairs - first;
-            turn_pairs(turn, &job, b, first, left < CHUNK_PAIRS ? left : CHUNK_PAIRS);
+            turn_pairs(turn, &job, b, first, left < most ? left : most);
         }
 }

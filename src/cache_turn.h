@@ -23,7 +23,14 @@ struct posenc_turn {
     const posenc_plan *to_plan;
 };
 
-enum { POSENC_TURN_TOKENS = 64 };
+/* Floats of a row, and of heads of I8, that lie on the stack: 32 KiB. */
+enum { POSENC_TURN_TOKENS = 64, POSENC_TURN_CHANNELS = 8192 };
+
+/* The first channel of a head's window. */
+static inline int64_t posenc_turn_window(const struct posenc_turn *turn)
+{
+    return turn->map.channels == turn->plan->rotary_dim ? 0 : turn->plan->rotary_offset;
+}
 
 /* Reads the cache and checks it, the keys and what of the plan is about widths. `sequence` -1
  * stands for all. */
@@ -37,6 +44,10 @@ int32_t posenc_turn_apart(const struct posenc_turn *turn, const posenc_positions
 
 /* Puts the argument's name before a text that speaks of positions; returns `status`. */
 int32_t posenc_turn_named(int32_t status, const char *name, posenc_error *error);
+
+/* Tokens [token, token + tokens) of I8 of batch row b, by whole rows. */
+void posenc_turn_int8(const struct posenc_turn *turn, int64_t b, int64_t token, int64_t tokens,
+                      const struct posenc_rows_target *rows);
 
 /* Turns the keys. All has been checked. */
 void posenc_turn_keys(const struct posenc_turn *turn);

@@ -17,7 +17,7 @@ struct store_form store_any(struct test_random *random)
     static const int64_t pages[4] = {1, 4, 7, 16};
     struct store_form f = {
         .kind = POSENC_CACHE_CONTIGUOUS + (int32_t)test_below(random, 3),
-        .dtype = dtypes[test_below(random, 3)],
+        .dtype = dtypes[test_below(random, 4)],
         .sequences = 1 + test_below(random, STORE_SEQUENCES),
         .keys = 1 + test_below(random, 90),
         .heads = 1 + test_below(random, 3),
