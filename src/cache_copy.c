@@ -44,7 +44,8 @@ static int32_t check_shapes(const struct posenc_copy *copy, posenc_error *error)
     if (!posenc_copy_is_plain(copy) && (copy->from.groups || copy->to.groups) &&
         copy->to.channels > POSENC_COPY_CHANNELS)
         return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                           "to.rows.shape[3] is %d: must be %d at most where POSENC_I8 is converted",
+                           "to.rows.shape[3] is %d: must be %d at most where POSENC_I8 is "
+                           "converted",
                            copy->to.channels, (int64_t)POSENC_COPY_CHANNELS);
     return POSENC_OK;
 }
