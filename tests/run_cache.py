@@ -184,12 +184,12 @@ def normed():
 
 def normed_after():
     llama3 = theta(5e5, "llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-                   original_max_position_embeddings=64)
+                   original_max_position_embeddings=512)
     config = config_of("Llama4TextConfig", rope_parameters=llama3, no_rope_layers=[1, 1],
                        use_qk_norm=True, attn_temperature_tuning=False)
     after = dict(norm=HEAD, after=1, eps=1e-3)
     family("llama4", "llama4", "Llama4Text", config, layout=ADJACENT, base=5e5, scaling=LLAMA3,
-           factor=8, low=1, high=4, original=64, **after)
+           factor=8, low=1, high=4, original=512, **after)
     family("hunyuan", "hunyuan_v1_dense", "HunYuanDenseV1",
            config_of("HunYuanDenseV1Config", rope_parameters=theta()), weight=1, **after)
     # This model turns the other way: its positions are negative ones.
