@@ -41,6 +41,17 @@ static void each_option_has_the_bits_of_plain_memory(void **state)
                              0, 1000 * option + (uint64_t)i);
 }
 
+/* Arrays by stored key are by slot of the own sequence. */
+static void arrays_go_by_slot(void **state)
+{
+    static const unsigned with[] = {WITH_ALIBI | WITH_PACKED, WITH_ROPE, WITH_ROPE | WITH_PACKED,
+                                    WITH_BIAS | WITH_PACKED | WITH_WEIGHTS};
+    (void)state;
+    for (int i = 0; i < 120; i++)
+        for (int32_t kind = POSENC_CACHE_CONTIGUOUS; kind <= POSENC_CACHE_PAGED; kind++)
+            compare_call(kind, with[i % 4], 0, 77000 + (uint64_t)i);
+}
+
 static void any_options_have_the_bits_of_plain_memory(void **state)
 {
     uint64_t seed = 21;
@@ -251,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_option_has_the_bits_of_plain_memory),
+        cmocka_unit_test(arrays_go_by_slot),
         cmocka_unit_test(any_options_have_the_bits_of_plain_memory),
         cmocka_unit_test(spans_over_caches_join_to_the_whole),
         cmocka_unit_test(decoding_over_a_ring_is_the_prefill),

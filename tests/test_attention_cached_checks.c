@@ -193,6 +193,7 @@ static void counts_are_within_the_slots(void **state)
         c.params.key_counts = memory.counts;
         memory.counts[0] = 0;
         memory.counts[1] = most;
+        c.k.keep = c.v.keep = kind == RING; /* then a walk passes over 2^43 spans at once */
         assert_fine(&c);
         memory.counts[1] = most + 1;
         assert_refused(&c, ARGUMENT, "params.key_counts[1] is|must be 0..");
@@ -226,6 +227,28 @@ static void pages_of_seen_keys_must_exist(void **state)
         c.params.causal = 1;
         assert_fine(&c);
     }
+}
+
+/* On both sides of what a window hides. */
+static void pages_of_kept_keys_must_exist(void **state)
+{
+    struct call c;
+    (void)state;
+    call_init(&c, PAGED);
+    c.params.keep = c.params.window_left = c.params.causal = 1;
+    memory.k_pages[2] = 6;
+    assert_refused(&c, POSENC_ERROR_POSITION, "k.pages: entry 0 of sequence 1 is 6|0..5");
+    memory.k_pages[2] = 2;
+    memory.k_pages[3] = 6;
+    assert_refused(&c, POSENC_ERROR_POSITION, "k.pages: entry 1 of sequence 1 is 6|0..5");
+    c.params.align = POSENC_ALIGN_TOP_LEFT;
+    assert_fine(&c);
+    c.params.keep = 0;
+    c.params.align = POSENC_ALIGN_BOTTOM_RIGHT;
+    memory.k_pages[2] = -1;
+    memory.k_pages[3] = 3;
+    memory.k_pages[0] = INT32_MAX;
+    assert_fine(&c);
 }
 
 static void int8_is_not_read(void **state)
@@ -403,6 +426,7 @@ int main(void)
         cmocka_unit_test(caches_must_hold_the_same_keys),
         cmocka_unit_test(counts_are_within_the_slots),
         cmocka_unit_test(pages_of_seen_keys_must_exist),
+        cmocka_unit_test(pages_of_kept_keys_must_exist),
         cmocka_unit_test(int8_is_not_read),
         cmocka_unit_test(results_share_no_memory_with_caches),
         cmocka_unit_test(a_header_shares_no_memory_with_results),

@@ -121,7 +121,7 @@ POSENC_API void posenc_attention_params_init(posenc_attention_params *params);
  * keys counted from first_key on:
  *
  *     seen = keys j in use with !(causal && j > p), j < p + window_right, bias[i][h][j] != -inf,
- *            and j - first_key < keep || (p - window_left < j && j / chunk == p / chunk, floored)
+ *            and j < first_key + keep || (j > p - window_left && j / chunk == p / chunk, floored)
  *     x_j  = scale multiplier temperature q.k_j;  x_j = softcap tanh(x_j / softcap) if > 0
  *     e_j  = exp(x_j + bias[i][h][j]) for seen j;  l = sum e_j (+ exp(sink[h]))
  *     out  = sum e_j v_j / l, zeros if nothing is seen

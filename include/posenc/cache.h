@@ -162,7 +162,7 @@ POSENC_API int32_t posenc_cache_append(const posenc_append_params *params,
  *   all slots. A RING holds the kept keys and the last slots - keep; keep is its own, or 0.
  * - Where posenc_attention indexes by stored key (bias, weights, key_rows, rotate_from, ALiBi's
  *   key_positions), the index is j - f, in a RING the slot, and Tk is slots, PAGED sequence_pages
- *   times slots.
+ *   times slots. key_rows may have, and key_positions has, a batch row for each sequence.
  */
 POSENC_API int32_t posenc_attention_cached(const posenc_attention_params *params,
                                            const posenc_tensor *q, const posenc_cache *k,
