@@ -2,7 +2,6 @@
 /* Append to a cache: tokens by runs of slots that lie one after the other. */
 #include "cache_append.h"
 #include "copy_channels.h"
-#include "error.h"
 
 void posenc_append_params_init(posenc_append_params *params)
 {
@@ -118,8 +117,6 @@ int32_t posenc_cache_append(const posenc_append_params *params, const posenc_ten
 {
     struct posenc_append call;
     int32_t status = posenc_append_check(&call, params, src, cache, error);
-    if (!status && call.map.cache.rows.dtype == POSENC_I8)
-        status = posenc_fail(error, POSENC_ERROR_UNSUPPORTED, "cache.rows.dtype is POSENC_I8");
     if (status || posenc_tensor_is_empty(src))
         return status;
     for (int64_t n = 0; n < call.sequences; n++) {

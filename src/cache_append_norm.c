@@ -12,7 +12,7 @@ struct token {
     const float *cos; /* NULL without rotation */
     struct posenc_cache_slot slot;
     int64_t group; /* heads that go together */
-    int staged;    /* what is stored goes through the room */
+    int staged;    /* what is stored goes through the room, as floats where it is quantised */
 };
 
 static ptrdiff_t head_step(const posenc_tensor *t)
@@ -97,14 +97,31 @@ static void norm_projection(const struct token *t)
         t->room->g[h] = t->room->g[0];
 }
 
+/* Staged floats as I8: where they are stored or, to be streamed, into the room. */
+static const char *quantise_heads(const struct token *t, const struct posenc_append_heads *heads)
+{
+    const struct posenc_cache_map *map = &t->call->map;
+    char *room = (char *)t->room->turned;
+    for (int64_t h = 0; h < heads->count; h++) {
+        char *q = t->call->params.stream ? room + h * map->channels
+                                         : posenc_cache_row(map, t->slot, heads->first + h);
+        t->call->kernels->quantise(t->room->staged + h * map->channels, (size_t)map->groups,
+                                   (size_t)(map->channels / map->groups), (int8_t *)q,
+                                   posenc_cache_scale(map, t->slot, heads->first + h),
+                                   map->cache.scales.dtype);
+    }
+    return room;
+}
+
 /* From the room past the caches. */
-static void stream_heads(const struct token *t, const struct posenc_append_heads *heads)
+static void stream_heads(const struct token *t, const struct posenc_append_heads *heads,
+                         const char *from)
 {
     const posenc_tensor *rows = &t->call->map.cache.rows;
     const size_t bytes = (size_t)(t->call->map.channels * posenc_dtype_size(rows->dtype));
     const int joined = head_step(rows) == (ptrdiff_t)bytes;
     for (int64_t h = 0; h < (joined ? 1 : heads->count); h++)
-        t->call->kernels->stream((const char *)t->room->staged + (size_t)h * bytes,
+        t->call->kernels->stream(from + (size_t)h * bytes,
                                  posenc_cache_row(&t->call->map, t->slot, heads->first + h),
                                  joined ? bytes * (size_t)heads->count : bytes);
 }
@@ -112,7 +129,11 @@ static void stream_heads(const struct token *t, const struct posenc_append_heads
 static void append_heads(const struct token *t, int64_t first)
 {
     const struct posenc_append *call = t->call;
+    const char *stored = (const char *)t->room->staged;
     struct posenc_append_heads heads = heads_of(t, first);
+    const int quantised = heads.to == POSENC_I8;
+    if (quantised)
+        heads.to = POSENC_F32;
     if (t->staged) {
         heads.dst = (char *)t->room->staged;
         heads.dst_head = (ptrdiff_t)(call->map.channels * posenc_dtype_size(heads.to));
@@ -125,8 +146,10 @@ static void append_heads(const struct token *t, int64_t first)
         posenc_append_turn(call, t->room, &heads, t->cos);
     else
         posenc_append_scale(call, t->room, &heads);
-    if (t->staged)
-        stream_heads(t, &heads);
+    if (quantised)
+        stored = quantise_heads(t, &heads);
+    if (t->staged && call->params.stream)
+        stream_heads(t, &heads, stored);
 }
 
 void posenc_append_token_by_token(const struct posenc_append *call,
@@ -136,7 +159,7 @@ void posenc_append_token_by_token(const struct posenc_append *call,
     const int64_t fits = POSENC_APPEND_FLOATS / call->map.channels;
     struct posenc_append_room room;
     struct token t = {.call = call, .room = &room, .group = HEADS, .slot = run->slot};
-    t.staged = call->params.stream && fits > 0;
+    t.staged = (call->params.stream || call->map.cache.rows.dtype == POSENC_I8) && fits > 0;
     if ((t.staged || call->params.norm_after) && fits < HEADS)
         t.group = fits;
     room.folded_row = room.folded_p = NULL;
