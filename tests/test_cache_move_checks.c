@@ -98,6 +98,46 @@ static void every_split_has_the_bits_of_the_whole(void **state)
     posenc_plan_free(plan);
 }
 
+/* Heads wider than what is computed at a time, by one row or by many: the bits of posenc_rotate. */
+static void wide_heads(void **state)
+{
+    enum { WIDE = 1120, TURNING = 1100, KEYS = 5 };
+    static float a[KEYS * 2 * WIDE], b[KEYS * 2 * WIDE], row[KEYS * TURNING];
+    static const int64_t ids[KEYS] = {5, -3, 0, 99, 5000};
+    struct test_random random = {12};
+    posenc_error error = {0, ""};
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        posenc_rope_params p = test_params(1 + way % 2, WIDE, TURNING);
+        posenc_tensor t, rows;
+        posenc_cache at;
+        posenc_positions deltas = one_delta(ids, POSENC_I64), zero;
+        p.rotary_offset = 7;
+        posenc_plan *plan = test_plan(&p);
+        deltas.stride[1] = way / 2;
+        test_fill(a, POSENC_F32, 0, KEYS * 2 * WIDE, TEST_SMALL, &random);
+        memcpy(b, a, sizeof a);
+        posenc_tensor_contiguous(&t, a, POSENC_F32, 1, KEYS, 2, WIDE);
+        posenc_tensor_contiguous(&rows, row, POSENC_F32, 1, KEYS, 1, TURNING);
+        test_ok(posenc_rows(plan, &deltas, &rows, &error), &error);
+        test_ok(posenc_rotate(plan, POSENC_FORWARD, &rows, &t, NULL, NULL, NULL, &error), &error);
+        t.data = b;
+        posenc_cache_plain(&at, &t);
+        test_ok(posenc_cache_move(plan, &deltas, &at, 0, 0, KEYS, &error), &error);
+        assert_memory_equal(a, b, sizeof a);
+        /* From position 0, whose row is 1, a re-base has the row of where it goes. */
+        memcpy(b, a, sizeof a);
+        test_ok(posenc_rotate(plan, POSENC_FORWARD, &rows, &t, NULL, NULL, NULL, &error), &error);
+        t.data = a;
+        posenc_cache_plain(&at, &t);
+        static const int64_t none = 0;
+        zero = one_delta(&none, POSENC_I64);
+        test_ok(posenc_cache_rebase(plan, &zero, plan, &deltas, &at, 0, 0, KEYS, &error), &error);
+        assert_memory_equal(a, b, sizeof a);
+        posenc_plan_free(plan);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------
  * Refusals
  * --------------------------------------------------------------------------------------------- */
@@ -165,6 +205,35 @@ static void refusals(void **state)
     posenc_plan_free(plan);
 }
 
+static void int8_has_a_widest_head(void **state)
+{
+    enum { WIDEST = 8192 };
+    static int8_t bytes[WIDEST + 32];
+    static float scale[1] = {1};
+    const int64_t near = 3;
+    posenc_positions d = one_delta(&near, POSENC_I64);
+    posenc_error error = {0, ""};
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        const int32_t width = WIDEST + 32 * more;
+        posenc_rope_params p = test_params(POSENC_SPLIT_HALF, width, width);
+        posenc_plan *plan = test_plan(&p);
+        posenc_tensor t;
+        posenc_cache c;
+        memset(bytes, 100, sizeof bytes);
+        posenc_tensor_contiguous(&t, bytes, POSENC_I8, 1, 1, 1, width);
+        posenc_cache_plain(&c, &t);
+        posenc_tensor_contiguous(&c.scales, scale, POSENC_F32, 1, 1, 1, 1);
+        int32_t status = posenc_cache_move(plan, &d, &c, 0, 0, 1, &error);
+        if (more)
+            test_refused(status, POSENC_ERROR_UNSUPPORTED, &error, "shape[3] is 8224|8192 at most");
+        else
+            test_ok(status, &error);
+        assert_int_equal(bytes[0] == 100, more);
+        posenc_plan_free(plan);
+    }
+}
+
 static void tables_and_headers_are_refused(void **state)
 {
     static const float table[4 * WIDTH];
@@ -197,7 +266,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_delta_of_zero_keeps_bytes),
         cmocka_unit_test(every_split_has_the_bits_of_the_whole),
+        cmocka_unit_test(wide_heads),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(int8_has_a_widest_head),
         cmocka_unit_test(tables_and_headers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

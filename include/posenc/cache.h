@@ -183,9 +183,10 @@ POSENC_API int32_t posenc_attention_cached_spans(const posenc_attention_params *
  * its rotation; no limit of the plan but 32 bits. The attention factor is not applied again; xPos
  * decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic as
  * posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever the
- * recipe, rounded once to the stored type; I8: groups that turn get new scales. Refused for plans
- * from tables: posenc_cache_rebase from a plan to itself moves by any rows. Pages that two
- * sequences share are turned once for each. Logical indices are the caller's to change.
+ * recipe, rounded once to the stored type; I8: groups that turn get new scales, heads have 8192
+ * channels at most. Refused for plans from tables: posenc_cache_rebase from a plan to itself moves
+ * by any rows. Pages that two sequences share are turned once for each. Logical indices are the
+ * caller's to change.
  */
 POSENC_API int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *deltas,
                                      const posenc_cache *cache, int64_t sequence, int64_t first,
