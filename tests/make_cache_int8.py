@@ -29,8 +29,8 @@ def unit(x):
 
 def group(random, kind, n):
     """n numbers as float64, each exactly a float32."""
-    size = (next(random) >> 16) % 250 - 135
-    if kind >= 8:
+    size = (next(random) >> 16) % 266 - 150
+    if kind >= 12:
         size = kind % 4 * 4 - 6
     x = np.array([unit(next(random)) for _ in range(n)])
     at = (next(random) >> 16) % n

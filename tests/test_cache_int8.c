@@ -10,6 +10,7 @@
 #include <math.h>
 
 enum { GROUPS = 10000, BLOCK = 1000, WIDEST = 32, HEADS = 5, BLOCKS = GROUPS / BLOCK };
+enum way { COPY, APPEND, WAYS };
 
 static const char data_file[] = "cache_int8.txt";
 
@@ -37,8 +38,8 @@ static unsigned char scales[GROUPS * sizeof(float)];
 /* How group() of the script makes its numbers. */
 static void make_group(struct test_random *random, int kind, int n, double *x)
 {
-    int size = (int)((test_next(random) >> 16) % 250) - 135;
-    if (kind >= 8)
+    int size = (int)((test_next(random) >> 16) % 266) - 150;
+    if (kind >= 12)
         size = kind % 4 * 4 - 6;
     for (int i = 0; i < n; i++)
         x[i] = (double)test_unit(random);
@@ -75,11 +76,12 @@ static void make_source(const struct example *e)
     }
 }
 
-/* Into a cache of I8, from one of the source's type. */
-static void store(const struct example *e)
+/* Into a cache of I8, from one of the source's type or by appending. */
+static void store(const struct example *e, enum way way)
 {
     const int64_t channels = e->n * e->split, tokens = GROUPS / HEADS / e->split;
     posenc_error error = {0, ""};
+    posenc_append_params params;
     posenc_tensor src;
     posenc_cache cache, plain;
     memset(stored, 0x7b, sizeof(stored));
@@ -90,7 +92,11 @@ static void store(const struct example *e)
     cache.kind = POSENC_CACHE_CONTIGUOUS;
     posenc_tensor_contiguous(&cache.rows, stored, POSENC_I8, 1, tokens, HEADS, channels);
     posenc_tensor_contiguous(&cache.scales, scales, e->scale_dtype, 1, tokens, HEADS, e->split);
-    test_ok(posenc_cache_copy(&plain, 0, 0, NULL, &cache, 0, 0, tokens, &error), &error);
+    posenc_append_params_init(&params);
+    if (way == COPY)
+        test_ok(posenc_cache_copy(&plain, 0, 0, NULL, &cache, 0, 0, tokens, &error), &error);
+    else
+        test_ok(posenc_cache_append(&params, &src, &cache, &error), &error);
 }
 
 static void check_hashes(const struct example *e)
@@ -118,8 +124,10 @@ static void numpy_is_met(void **state)
     (void)state;
     for (size_t n = 0; n < sizeof(examples) / sizeof(examples[0]); n++) {
         make_source(&examples[n]);
-        store(&examples[n]);
-        check_hashes(&examples[n]);
+        for (enum way way = COPY; way < WAYS; way++) {
+            store(&examples[n], way);
+            check_hashes(&examples[n]);
+        }
     }
 }
 
@@ -139,7 +147,7 @@ static void the_bound_holds(void **state)
     for (size_t n = 0; n < sizeof(examples) / sizeof(examples[0]); n++) {
         const struct example *e = &examples[n];
         make_source(e);
-        store(e);
+        store(e, APPEND);
         for (int64_t g = 0; g < GROUPS; g++) {
             double scale = test_load(scales, e->scale_dtype, g);
             if (isnan(scale)) {
