@@ -205,12 +205,20 @@ static void test_bf16(void **state)
     test_dtype(POSENC_BF16);
 }
 
+static void test_i8(void **state)
+{
+    (void)state;
+    test_dtype(POSENC_I8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_f16),
-        cmocka_unit_test(test_bf16),
+                cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_i8),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
