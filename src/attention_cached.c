@@ -51,10 +51,6 @@ static int32_t check_cache(const struct posenc_cache_map *map,
     if (map->cache.header)
         memory->array[memory->arrays++] = (struct posenc_array){
             "header", (uintptr_t)map->cache.header, (uintptr_t)(map->cache.header + 1)};
-    if (map->cache.rows.dtype == POSENC_I8)
-        return posenc_fail(error, POSENC_ERROR_UNSUPPORTED,
-                           "%s.rows.dtype is %d: attention does not read POSENC_I8", map->name,
-                           (int64_t)POSENC_I8);
     if (map->channels > POSENC_ATTENTION_CHANNELS)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.rows.shape[3] is %d: must be 1..%d", map->name, map->channels,

@@ -9,7 +9,7 @@
  * A tile is the 64 logical keys from a multiple of 64 on; slot j is its j-th. Stored rows come as
  * 64 pointers, of which only those of the slots [begin, end) are set. Arrays by slot have 64
  * floats. Work arrays are aligned to 64 bytes; rows of `values` channels in them are padded to a
- * multiple of 16 floats. Tables by dtype are indexed by the public value minus 1.
+ * multiple of 16 floats. Tables by dtype are indexed by posenc_attention_type.
  *
  * The block kernels serve many rows by one tile, widened and packed once:
  *
@@ -30,10 +30,24 @@ static inline int64_t posenc_attention_padded(int64_t channels)
     return (channels + 15) / 16 * 16;
 }
 
-typedef void posenc_attention_pack(const void *const *key, int64_t begin, int64_t end,
-                                   int64_t channels, float *packed);
-typedef void posenc_attention_widen(const void *const *value, int64_t begin, int64_t end,
-                                    int64_t values, float *wide);
+enum { POSENC_ATTENTION_TYPES = 4 };
+
+static inline int posenc_attention_type(int32_t dtype)
+{
+    return dtype == POSENC_I8 ? POSENC_ATTENTION_TYPES - 1 : dtype - 1;
+}
+
+/* I8: channel c of a slot is its integer times the float at[slot][c >> shift], one product that is
+ * rounded. Other types have none. */
+struct posenc_attention_scales {
+    const void *const *at;
+    int shift;
+};
+
+typedef void posenc_attention_pack(const void *const *key, struct posenc_attention_scales scales,
+                                   int64_t begin, int64_t end, int64_t channels, float *packed);
+typedef void posenc_attention_widen(const void *const *value, struct posenc_attention_scales scales,
+                                    int64_t begin, int64_t end, int64_t values, float *wide);
 
 struct posenc_attention_products {
     int64_t rows, channels;
@@ -66,6 +80,7 @@ struct posenc_attention_direct_sums {
     const float *const *q;
     const void *const *key, *const *next;
     int64_t next_bytes;
+    struct posenc_attention_scales scales;
     int64_t begin, end; /* begin < end */
     float *sums;        /* [rows][64] */
 };
@@ -75,6 +90,7 @@ struct posenc_attention_direct_totals {
     const float *w, *a; /* [rows][64], [rows] */
     const void *const *value, *const *next;
     int64_t next_bytes;
+    struct posenc_attention_scales scales;
     int64_t begin, end;
     float *o; /* [rows][padded] */
 };
@@ -132,14 +148,14 @@ struct posenc_attention_kernels {
 
 /* What the files of an ISA give to it, and the body of attention_table.c. */
 #define POSENC_ATTENTION_KERNELS_OF(isa)                                                       \
-    extern posenc_attention_pack *const posenc_attention_pack_##isa[3];                        \
-    extern posenc_attention_widen *const posenc_attention_widen_##isa[3];                      \
+    extern posenc_attention_pack *const posenc_attention_pack_##isa[POSENC_ATTENTION_TYPES];   \
+    extern posenc_attention_widen *const posenc_attention_widen_##isa[POSENC_ATTENTION_TYPES]; \
     posenc_attention_block_sums posenc_attention_sums_##isa;                                   \
     posenc_attention_block_totals posenc_attention_totals_##isa;                               \
     extern posenc_attention_direct_sums_kernel                                                 \
-        *const posenc_attention_direct_sums_##isa[3];                                          \
+        *const posenc_attention_direct_sums_##isa[POSENC_ATTENTION_TYPES];                     \
     extern posenc_attention_direct_totals_kernel                                               \
-        *const posenc_attention_direct_totals_##isa[3];                                        \
+        *const posenc_attention_direct_totals_##isa[POSENC_ATTENTION_TYPES];                   \
     posenc_attention_weigh posenc_attention_weights_##isa;                                     \
     posenc_attention_share posenc_attention_shares_##isa;                                      \
     posenc_attention_fold_kernel posenc_attention_fold_##isa;                                  \

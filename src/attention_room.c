@@ -47,6 +47,7 @@ size_t posenc_attention_room(struct posenc_attention_room *room,
     room->line = take(&cut, needs->lines ? rows * TILE + rows : 0, 4);
     room->tile = take(&cut, needs->block ? TILE * wider : 0, 4);
     room->turned = take(&cut, needs->turned ? turned_keys * channels : 0, 4);
+    room->scales = take(&cut, needs->scales, 4);
     room->pair = take(&cut, needs->deberta ? 2 * channels : 0, 4);
     return cut.used;
 }

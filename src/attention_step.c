@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One tile of keys and values taken into the sums of rows of attention. */
 #include "attention_rotate.h"
+#include "attention_scales.h"
 #include "attention_walk.h"
 
 enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
@@ -163,14 +164,13 @@ static void widen_query(const struct posenc_attention_walk *walk, int64_t token,
 {
     const struct posenc_attention_job *job = walk->job;
     const posenc_tensor *rows = job->params.query_rows;
+    const struct posenc_attention_head q = {head, NULL};
     if (rows)
         posenc_attention_rotate(
-            job->kernels, job->params.rope, job->q, head,
+            job->kernels, job->params.rope, job->q, NULL, q,
             (const float *)posenc_element(rows, walk->s.batch, token, 0, 0), to);
-    else if (job->q->dtype == POSENC_F32)
-        memcpy(to, head, (size_t)job->channels * sizeof(float));
     else
-        job->kernels->convert[job->q->dtype - 1][POSENC_F32 - 1](head, to, (size_t)job->channels);
+        posenc_attention_widen_head(job->kernels, job->q, NULL, q, to);
 }
 
 void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head)
@@ -211,14 +211,15 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
     const posenc_tensor *k = job->k;
     for (int64_t i = begin; i < end; i++, to += posenc_attention_padded(job->channels)) {
         const float *row = posenc_attention_key_row(job, &walk->s, tile->first + i);
+        const struct posenc_attention_head head = {
+            tile->key[i], k->dtype == POSENC_I8 ? tile->key_scale[i] : NULL};
         key[i] = to;
         if (row)
-            posenc_attention_rotate(job->kernels, job->params.rope, k, tile->key[i], row, to);
+            posenc_attention_rotate(job->kernels, job->params.rope, k, job->k_map, head, row, to);
         else if (k->dtype == POSENC_F32)
             key[i] = tile->key[i];
         else
-            job->kernels->convert[k->dtype - 1][POSENC_F32 - 1](tile->key[i], to,
-                                                                (size_t)job->channels);
+            posenc_attention_widen_head(job->kernels, k, job->k_map, head, to);
     }
 }
 
@@ -232,18 +233,20 @@ void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
         .next = next.rows, .next_bytes = next.bytes, .begin = tile->begin, .end = tile->end,
         .sums = walk->room.w,
     };
+    const void *at[TILE]; /* of scales, or of turned keys */
     if (!turns(walk, tile)) {
-        walk->kernels->direct_sums[job->k->dtype - 1](&sums);
+        sums.scales = posenc_attention_scales_of(job->kernels, job->k_map, tile->key_scale,
+                                                 tile->begin, tile->end, walk->room.scales, at);
+        walk->kernels->direct_sums[posenc_attention_type(job->k->dtype)](&sums);
         return;
     }
-    const void *key[TILE];
-    sums.key = key;
+    sums.key = at;
     for (int64_t begin = tile->begin; begin < tile->end; begin = sums.end) {
         sums.begin = begin;
         sums.end = begin + walk->turned_keys;
         if (sums.end > tile->end)
             sums.end = tile->end;
-        posenc_attention_turn(walk, tile, sums.begin, sums.end, walk->room.turned, key);
+        posenc_attention_turn(walk, tile, sums.begin, sums.end, walk->room.turned, at);
         walk->kernels->direct_sums[POSENC_F32 - 1](&sums);
     }
 }
@@ -270,15 +273,20 @@ static void sum_block(struct posenc_attention_walk *walk, const struct posenc_at
 {
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
-    const void *turned[TILE];
+    const void *at[TILE]; /* of scales, or of turned keys */
     const void *const *key = tile->key;
+    struct posenc_attention_scales scales = {NULL, 0};
     int32_t dtype = job->k->dtype;
     if (turns(walk, tile)) {
-        posenc_attention_turn(walk, tile, tile->begin, tile->end, room->turned, turned);
-        key = turned;
+        posenc_attention_turn(walk, tile, tile->begin, tile->end, room->turned, at);
+        key = at;
         dtype = POSENC_F32;
+    } else {
+        scales = posenc_attention_scales_of(job->kernels, job->k_map, tile->key_scale, tile->begin,
+                                            tile->end, room->scales, at);
     }
-    walk->kernels->pack[dtype - 1](key, tile->begin, tile->end, job->channels, room->tile);
+    walk->kernels->pack[posenc_attention_type(dtype)](key, scales, tile->begin, tile->end,
+                                                      job->channels, room->tile);
     for (int64_t r = 0; r < walk->rows; r += SHARE) {
         int64_t rows = walk->rows - r < SHARE ? walk->rows - r : SHARE;
         ask_share(walk, job->k, next ? next->key : NULL, tile->head, r, rows);
@@ -292,15 +300,20 @@ static void sum_block(struct posenc_attention_walk *walk, const struct posenc_at
 static const float *wide_values(const struct posenc_attention_walk *walk,
                                 const struct posenc_attention_tile *tile)
 {
-    const posenc_tensor *v = walk->job->v;
+    const struct posenc_attention_job *job = walk->job;
+    const posenc_tensor *v = job->v;
+    const void *at[TILE];
     int in_place = v->dtype == POSENC_F32 && v->shape[3] == walk->padded && tile->begin == 0;
     const int64_t row = walk->padded * (int64_t)sizeof(float);
     for (int64_t i = 1; in_place && i < tile->end; i++)
         in_place = tile->value[i] == (const char *)tile->value[i - 1] + row;
     if (in_place)
         return tile->value[0];
-    walk->kernels->widen[v->dtype - 1](tile->value, tile->begin, tile->end, v->shape[3],
-                                       walk->room.tile);
+    const struct posenc_attention_scales scales =
+        posenc_attention_scales_of(job->kernels, job->v_map, tile->value_scale, tile->begin,
+                                   tile->end, walk->room.scales, at);
+    walk->kernels->widen[posenc_attention_type(v->dtype)](tile->value, scales, tile->begin,
+                                                          tile->end, v->shape[3], walk->room.tile);
     return walk->room.tile;
 }
 
@@ -325,21 +338,24 @@ static void total_some(const struct posenc_attention_walk *walk,
                        const struct posenc_attention_tile *tile,
                        struct posenc_attention_direct_totals *totals, int64_t r)
 {
-    const void *value[TILE];
+    const void *value[TILE], *scale[TILE];
     float w[TILE];
     int64_t n = 0;
     for (int64_t i = totals->begin; i < totals->end; i++) {
         if (walk->room.hidden[r] >> i & 1)
             continue;
         value[n] = tile->value[i];
+        if (totals->scales.at)
+            scale[n] = totals->scales.at[i];
         w[n++] = totals->w[i];
     }
     totals->value = value;
+    totals->scales.at = scale;
     totals->w = w;
     totals->begin = 0;
     totals->end = n;
     totals->next = NULL;
-    walk->kernels->direct_totals[walk->job->v->dtype - 1](totals);
+    walk->kernels->direct_totals[posenc_attention_type(walk->job->v->dtype)](totals);
 }
 
 /* Rows in a row that see the same slots go together. */
@@ -347,7 +363,12 @@ static void total_directly(struct posenc_attention_walk *walk,
                            const struct posenc_attention_tile *tile,
                            struct posenc_attention_fetched next, float *o)
 {
+    const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
+    const void *at[TILE];
+    const struct posenc_attention_scales scales =
+        posenc_attention_scales_of(job->kernels, job->v_map, tile->value_scale, tile->begin,
+                                   tile->end, room->scales, at);
     for (int64_t r = 0, end; r < walk->rows; r = end) {
         for (end = r + 1; end < walk->rows && room->begin[end] == room->begin[r] &&
                           room->end[end] == room->end[r] && !room->hidden[end] && !room->hidden[r];)
@@ -355,7 +376,7 @@ static void total_directly(struct posenc_attention_walk *walk,
         if (room->begin[r] >= room->end[r])
             continue;
         struct posenc_attention_direct_totals totals = {
-            .rows = end - r, .values = walk->job->values,
+            .rows = end - r, .values = job->values, .scales = scales,
             .w = room->w + r * TILE, .a = room->a + r,
             .value = tile->value, .next = next.rows, .next_bytes = next.bytes,
             .begin = room->begin[r], .end = room->end[r], .o = o + r * walk->padded,
@@ -364,7 +385,7 @@ static void total_directly(struct posenc_attention_walk *walk,
         if (room->hidden[r])
             total_some(walk, tile, &totals, r);
         else
-            walk->kernels->direct_totals[walk->job->v->dtype - 1](&totals);
+            walk->kernels->direct_totals[posenc_attention_type(job->v->dtype)](&totals);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention tile by tile: how a call is cut into walks of rows, and where their memory lies. */
+#include "attention_scales.h"
 #include "attention_walk.h"
 
 enum {
@@ -275,12 +276,15 @@ static void cut_members(struct posenc_attention_walk *walk, int64_t rows, int64_
 static struct posenc_attention_needs needs_of(const struct posenc_attention_job *job)
 {
     const posenc_attention_params *p = &job->params;
+    int64_t of_k = posenc_attention_wide_scales(job->k_map);
+    int64_t of_v = posenc_attention_wide_scales(job->v_map);
     return (struct posenc_attention_needs){
         .channels = job->channels, .values = job->values,
         .wide_q = p->query_rows || job->q->dtype != POSENC_F32, .lines = p->alibi || p->t5,
         .biases = p->bias || p->deberta, .turned = p->key_rows != NULL,
         .deberta = p->deberta != NULL,
-        .gaps = job->keep > 0 && (p->window_left || p->chunk || job->k_map)};
+        .gaps = job->keep > 0 && (p->window_left || p->chunk || job->k_map),
+        .scales = of_k > of_v ? of_k : of_v};
 }
 
 /* Returns 0 if not even one row has room. */
@@ -336,7 +340,9 @@ size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels,
     struct posenc_attention_room none;
     int64_t rows = queries < BLOCK_ROWS ? least(queries * group, BLOCK_ROWS) : BLOCK_ROWS;
     const int block = rows >= FEW_ROWS;
-    const struct posenc_attention_needs needs = {channels, values, 1, 1, 1, 1, 1, 1, block};
+    const int64_t groups = (channels > values ? channels : values) / 32;
+    const struct posenc_attention_needs needs = {
+        channels, values, 1, 1, 1, 1, 1, 1, block, (groups > 1 ? groups : 1) * TILE};
     size_t few = posenc_attention_room(&none, &needs, 1, block ? rows : 1, block ? TILE : 1, NULL);
     if (rows == 0 || few <= STACK)
         return 0;

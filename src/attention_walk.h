@@ -17,6 +17,7 @@ struct posenc_attention_needs {
     int deberta;  /* 1: terms that are products with queries and keys */
     int gaps;     /* 1: rows may see kept keys and a window apart from them */
     int block;    /* 1: the block kernels */
+    int64_t scales; /* floats of a tile's scales: see posenc_attention_wide_scales */
 };
 
 /*
@@ -40,6 +41,7 @@ struct posenc_attention_room {
     float *line;   /* [members][64 + tokens] */
     float *tile;   /* packed keys, then widened values */
     float *turned; /* [turned_keys][channels rounded up to 16] */
+    float *scales; /* of the slots of a tile, of keys or of values */
     float *pair;   /* [2][channels rounded up to 16]: a key and a position's query */
 };
 

@@ -63,6 +63,10 @@ static void make_main(struct options *o)
     int64_t keys = has(o, WITH_LONG) ? pick(o, 1000, 2200) : pick(o, 1, 200);
     int64_t key_heads = pick(o, 1, 2), heads = key_heads * pick(o, 1, 3);
     int64_t channels = pick(o, 1, 70), values = pick(o, 1, 70);
+    if (has(o, WITH_GROUPS)) {
+        channels = 32 * (channels % 5 + 1);
+        values = 32 * (values % 5 + 1);
+    }
     if (has(o, WITH_ROPE | WITH_OUTPUT_ROWS))
         channels += channels & 1;
     if (has(o, WITH_OUTPUT_ROWS))

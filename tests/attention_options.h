@@ -30,7 +30,8 @@ enum { /* which options a call has */
     WITH_HEADS_FIRST = 1 << 19, /* [B][H][T][D] in memory */
     WITH_CHUNK = 1 << 20,
     WITH_KEEP = 1 << 21, /* with a window or chunks */
-    OPTION_COUNT = 22
+    OPTION_COUNT = 22,
+    WITH_GROUPS = 1 << OPTION_COUNT /* not chosen by chance: widths are multiples of 32 */
 };
 
 struct options {

@@ -137,6 +137,7 @@ static void check_stored(const struct posenc_attention_kernels *kernels, int32_t
     int64_t padded = (width + 15) / 16 * 16;
     float *packed = floats_at_end(&area[0], width * TILE);
     float *wide = floats_at_end(&area[1], padded * TILE);
+    const struct posenc_attention_scales none = {NULL, 0};
     memset(wide, 0x7b, (size_t)(padded * TILE) * sizeof(*wide));
     for (int64_t slot = begin; slot < end; slot++) {
         enum test_place place = slot % 3 ? TEST_AT_END : TEST_ODD;
@@ -145,9 +146,9 @@ static void check_stored(const struct posenc_attention_kernels *kernels, int32_t
         store_row(at, dtype, width, random);
         row[slot] = at;
     }
-    kernels->pack[dtype - 1](row, begin, end, width, packed);
+    kernels->pack[dtype - 1](row, none, begin, end, width, packed);
     expect_packed(packed, row, begin, end, width, dtype);
-    kernels->widen[dtype - 1](row, begin, end, width, wide);
+    kernels->widen[dtype - 1](row, none, begin, end, width, wide);
     expect_wide(wide, row, begin, end, width, dtype);
 }
 

@@ -251,16 +251,6 @@ static void pages_of_kept_keys_must_exist(void **state)
     assert_fine(&c);
 }
 
-static void int8_is_not_read(void **state)
-{
-    struct call c;
-    (void)state;
-    call_init(&c, PLAIN);
-    c.k.rows.dtype = POSENC_I8;
-    posenc_tensor_contiguous(&c.k.scales, memory.rows, POSENC_F32, S, SLOTS, HK, 1);
-    assert_refused(&c, POSENC_ERROR_UNSUPPORTED, "k.rows.dtype is 7");
-}
-
 /* Each result in turn lies where something is read. */
 static void results_share_no_memory_with_caches(void **state)
 {
@@ -427,7 +417,6 @@ int main(void)
         cmocka_unit_test(counts_are_within_the_slots),
         cmocka_unit_test(pages_of_seen_keys_must_exist),
         cmocka_unit_test(pages_of_kept_keys_must_exist),
-        cmocka_unit_test(int8_is_not_read),
         cmocka_unit_test(results_share_no_memory_with_caches),
         cmocka_unit_test(a_header_shares_no_memory_with_results),
         cmocka_unit_test(headers_must_fit_the_rotation),

@@ -61,16 +61,22 @@ static POSENC_INLINE struct quads add_quads(int rows, struct quads x, struct qua
  * chain can only change from -0 to +0 by that, and no weight depends on the sign of a zero score.
  */
 static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const *q,
-                                         const void *const *key, int64_t channels, int part)
+                                         const void *const *key,
+                                         struct posenc_attention_scales scales, int64_t channels,
+                                         int part)
 {
     const float *qa = q[0], *qb = rows > 1 ? q[1] : qa, *qc = rows > 2 ? q[2] : qa,
                 *qd = rows > 2 ? q[3] : qa;
+    const struct stored ka = stored_at(key, scales, 0, dtype);
+    const struct stored kb = stored_at(key, scales, 1, dtype);
+    const struct stored kc = stored_at(key, scales, 2, dtype);
+    const struct stored kd = stored_at(key, scales, 3, dtype);
     struct quads s = {zero_quad(), zero_quad(), zero_quad(), zero_quad()};
     int64_t i = part * LANES;
 #pragma GCC unroll 8
     for (; i + LANES <= channels; i += CHAINS) {
-        struct quad k = {load_whole(key[0], i, dtype), load_whole(key[1], i, dtype),
-                         load_whole(key[2], i, dtype), load_whole(key[3], i, dtype)};
+        struct quad k = {load_stored(ka, i, dtype), load_stored(kb, i, dtype),
+                         load_stored(kc, i, dtype), load_stored(kd, i, dtype)};
         s.r0 = fma_quad(V(load_f32_)(qa + i), k, s.r0);
         if (rows > 1)
             s.r1 = fma_quad(V(load_f32_)(qb + i), k, s.r1);
@@ -81,8 +87,8 @@ static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const
     }
     if (i < channels) {
         int64_t n = channels - i;
-        struct quad k = {load_rest(key[0], i, n, dtype), load_rest(key[1], i, n, dtype),
-                         load_rest(key[2], i, n, dtype), load_rest(key[3], i, n, dtype)};
+        struct quad k = {load_stored_rest(ka, i, n, dtype), load_stored_rest(kb, i, n, dtype),
+                         load_stored_rest(kc, i, n, dtype), load_stored_rest(kd, i, n, dtype)};
         s.r0 = fma_quad(V(load_first_)(qa + i, n), k, s.r0);
         if (rows > 1)
             s.r1 = fma_quad(V(load_first_)(qb + i, n), k, s.r1);
@@ -101,16 +107,17 @@ static POSENC_INLINE void put_sums(float *sums, struct quad s)
 
 /* Four sums of each row. The first steps of the halving tree add whole vectors. */
 static POSENC_INLINE void four_sums(int rows, int dtype, const float *const *q,
-                                    const void *const *key, int64_t channels, float *sums)
+                                    const void *const *key, struct posenc_attention_scales scales,
+                                    int64_t channels, float *sums)
 {
-    struct quads s = chains(rows, dtype, q, key, channels, 0);
+    struct quads s = chains(rows, dtype, q, key, scales, channels, 0);
     if (PARTS == 2)
-        s = add_quads(rows, s, chains(rows, dtype, q, key, channels, 1));
+        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 1));
     if (PARTS == 4) {
-        s = add_quads(rows, s, chains(rows, dtype, q, key, channels, 2));
-        struct quads odd = chains(rows, dtype, q, key, channels, 1);
+        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 2));
+        struct quads odd = chains(rows, dtype, q, key, scales, channels, 1);
         s = add_quads(rows, s,
-                      add_quads(rows, odd, chains(rows, dtype, q, key, channels, 3)));
+                      add_quads(rows, odd, chains(rows, dtype, q, key, scales, channels, 3)));
     }
     put_sums(sums, s.r0);
     if (rows > 1)
@@ -140,17 +147,22 @@ static POSENC_INLINE void sum_rows(int rows, int dtype,
             for (int64_t i = 0; i < 4; i++)
                 fetch(job->next[j + i], 0, job->next_bytes);
         if (j >= job->begin && j + 4 <= job->end) {
-            four_sums(rows, dtype, job->q + first, job->key + j, job->channels,
+            four_sums(rows, dtype, job->q + first, job->key + j,
+                      scales_from(job->scales, j, dtype), job->channels,
                       job->sums + first * TILE + j);
             continue;
         }
-        const void *key[4];
+        const void *key[4], *scale[4];
         for (int64_t i = 0; i < 4; i++) {
             int64_t slot = j + i < job->begin ? job->begin : j + i;
-            key[i] = job->key[slot < job->end ? slot : job->end - 1];
+            slot = slot < job->end ? slot : job->end - 1;
+            key[i] = job->key[slot];
+            if (dtype == POSENC_I8)
+                scale[i] = job->scales.at[slot];
         }
         float some[ROWS * TILE];
-        four_sums(rows, dtype, job->q + first, key, job->channels, some);
+        four_sums(rows, dtype, job->q + first, key,
+                  (struct posenc_attention_scales){scale, job->scales.shift}, job->channels, some);
         put_some(rows, job, first, j, some);
     }
 }
@@ -181,11 +193,11 @@ static POSENC_INLINE void add_chains(float *o, float a, struct quad s)
 }
 
 /* The values that all vectors of channels read, from channel c on. */
-static POSENC_INLINE struct quad load_quad(const void *value, int64_t c, int dtype)
+static POSENC_INLINE struct quad load_quad(struct stored value, int64_t c, int dtype)
 {
-    return (struct quad){load_whole(value, c, dtype), load_whole(value, c + LANES, dtype),
-                         load_whole(value, c + 2 * LANES, dtype),
-                         load_whole(value, c + 3 * LANES, dtype)};
+    return (struct quad){load_stored(value, c, dtype), load_stored(value, c + LANES, dtype),
+                         load_stored(value, c + 2 * LANES, dtype),
+                         load_stored(value, c + 3 * LANES, dtype)};
 }
 
 /* Totals of `rows` rows in four vectors of channels, or of one row in eight. */
@@ -201,12 +213,13 @@ static POSENC_INLINE void total_quads(int rows, int wide, int dtype,
     const int64_t to = end + channels > job->values ? job->next_bytes
                                                     : end * job->next_bytes / job->values;
     for (int64_t j = job->begin; j < job->end; j++) {
-        struct quad v = load_quad(job->value[j], c, dtype);
+        const struct stored value = stored_at(job->value, job->scales, j, dtype);
+        struct quad v = load_quad(value, c, dtype);
         if (job->next && first == 0)
             fetch(job->next[j], from, to);
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
         if (wide)
-            s.r1 = fma_quad(V(set1_)(w[j]), load_quad(job->value[j], c + 4 * LANES, dtype), s.r1);
+            s.r1 = fma_quad(V(set1_)(w[j]), load_quad(value, c + 4 * LANES, dtype), s.r1);
         if (rows > 1)
             s.r1 = fma_quad(V(set1_)(w[TILE + j]), v, s.r1);
         if (rows > 2) {
@@ -233,8 +246,8 @@ static POSENC_INLINE void total_vector(int dtype, const struct posenc_attention_
 {
     vector s = V(set1_)(0.0f);
     for (int64_t j = job->begin; j < job->end; j++) {
-        vector v = n < LANES ? load_rest(job->value[j], c, n, dtype)
-                             : load_whole(job->value[j], c, dtype);
+        const struct stored value = stored_at(job->value, job->scales, j, dtype);
+        vector v = n < LANES ? load_stored_rest(value, c, n, dtype) : load_stored(value, c, dtype);
         s = V(fma_)(V(set1_)(job->w[r * TILE + j]), v, s);
     }
     add_chain(job->o + r * padded + c, V(set1_)(job->a[r]), s);
@@ -278,10 +291,12 @@ static POSENC_INLINE void direct_totals(int dtype, const struct posenc_attention
 DIRECT(F32)
 DIRECT(F16)
 DIRECT(BF16)
+DIRECT(I8)
 
-posenc_attention_direct_sums_kernel *const KERNEL(direct_sums)[3] = {sums_F32, sums_F16, sums_BF16};
-posenc_attention_direct_totals_kernel *const KERNEL(direct_totals)[3] = {totals_F32, totals_F16,
-                                                                         totals_BF16};
+posenc_attention_direct_sums_kernel *const KERNEL(direct_sums)[POSENC_ATTENTION_TYPES] = {
+    sums_F32, sums_F16, sums_BF16, sums_I8};
+posenc_attention_direct_totals_kernel *const KERNEL(direct_totals)[POSENC_ATTENTION_TYPES] = {
+    totals_F32, totals_F16, totals_BF16, totals_I8};
 
 #undef DIRECT
 #include "attention_vector_end.h"

@@ -46,3 +46,49 @@ static POSENC_INLINE vector load_rest(const void *p, int64_t at, int64_t n, int 
         some[i] = posenc_load(p, (size_t)(at + i), dtype);
     return V(load_f32_)(some);
 }
+
+/* A stored key or value, of I8 with its scales: see struct posenc_attention_scales. */
+struct stored {
+    const void *row;
+    const float *scale;
+    int shift;
+};
+
+static POSENC_INLINE struct stored stored_at(const void *const *row,
+                                             struct posenc_attention_scales scales,
+                                             int64_t slot, int dtype)
+{
+    if (dtype != POSENC_I8)
+        return (struct stored){row[slot], NULL, 0};
+    return (struct stored){row[slot], scales.at[slot], scales.shift};
+}
+
+/* Those of the slots from `slot` on. */
+static POSENC_INLINE struct posenc_attention_scales
+scales_from(struct posenc_attention_scales scales, int64_t slot, int dtype)
+{
+    if (dtype == POSENC_I8)
+        scales.at += slot;
+    return scales;
+}
+
+/* A vector never has channels of two groups: 32 is a multiple of LANES, and so is `at`. */
+static POSENC_INLINE vector multiply_out(struct stored x, const int8_t *q, int64_t at)
+{
+    return V(mul_)(V(load_i8_)(q), V(set1_)(x.scale[at >> x.shift]));
+}
+
+static POSENC_INLINE vector load_stored(struct stored x, int64_t at, int dtype)
+{
+    return dtype == POSENC_I8 ? multiply_out(x, (const int8_t *)x.row + at, at)
+                              : load_whole(x.row, at, dtype);
+}
+
+static POSENC_INLINE vector load_stored_rest(struct stored x, int64_t at, int64_t n, int dtype)
+{
+    int8_t some[LANES] = {0};
+    if (dtype != POSENC_I8)
+        return load_rest(x.row, at, n, dtype);
+    memcpy(some, (const int8_t *)x.row + at, (size_t)n);
+    return multiply_out(x, some, at);
+}

@@ -11,7 +11,7 @@
 
 static POSENC_INLINE size_t posenc_size(int dtype)
 {
-    return dtype == POSENC_F32 ? 4 : 2;
+    return dtype == POSENC_F32 ? 4 : dtype == POSENC_I8 ? 1 : 2;
 }
 
 static POSENC_INLINE float posenc_load(const char *p, size_t at, int dtype)

@@ -3,6 +3,7 @@
 #include "../../attention_bias.h"
 #include "../../attention_functions.h"
 #include "../../attention_rotate.h"
+#include "../../quantise.h"
 #include "element.h"
 
 enum {
@@ -30,16 +31,16 @@ struct row {
 };
 
 /* A head as floats: where it lies, or widened, and rotated if there is a row. */
-static const float *as_floats(const posenc_plan *plan, const posenc_tensor *t, const void *head,
+static const float *as_floats(const posenc_plan *plan, const posenc_tensor *t,
+                              const struct posenc_cache_map *map, struct posenc_attention_head head,
                               const float *row, float *wide)
 {
     if (row)
-        posenc_attention_rotate(&posenc_kernels_scalar, plan, t, head, row, wide);
+        posenc_attention_rotate(&posenc_kernels_scalar, plan, t, map, head, row, wide);
     else if (t->dtype == POSENC_F32)
-        return head;
+        return head.row;
     else
-        posenc_kernels_scalar.convert[t->dtype - 1][POSENC_F32 - 1](head, wide,
-                                                                   (size_t)t->shape[3]);
+        posenc_attention_widen_head(&posenc_kernels_scalar, t, map, head, wide);
     return wide;
 }
 
@@ -53,8 +54,8 @@ static const float *key_of(struct row *r, int64_t j)
     const struct posenc_attention_job *job = r->job;
     const posenc_attention_params *p = &job->params;
     const struct posenc_attention_sequence *s = &r->sequence;
-    return as_floats(p->rope, job->k,
-                     posenc_attention_stored(job->k, job->k_map, s, j, r->key_head),
+    return as_floats(p->rope, job->k, job->k_map,
+                     posenc_attention_head_of(job->k, job->k_map, s, j, r->key_head),
                      posenc_attention_key_row(job, s, j), r->spare);
 }
 
@@ -120,11 +121,22 @@ static struct posenc_attention_range score_span(struct row *r, int64_t first)
     return part;
 }
 
+static float value_of(const struct posenc_attention_job *job, struct posenc_attention_head head,
+                      int64_t c)
+{
+    const struct posenc_cache_map *map = job->v_map;
+    if (job->v->dtype != POSENC_I8)
+        return get(head.row, c, job->v->dtype);
+    int64_t group = map->channels / map->groups;
+    return (float)((const int8_t *)head.row)[c] *
+           posenc_i8_scale(head.scales, (size_t)(c / group), map->cache.scales.dtype);
+}
+
 /* Takes the visible ones of the keys [begin, end) of one tile into the sums. */
 static void add_tile(struct row *r, struct posenc_attention_sums *s, int64_t begin, int64_t end)
 {
-    const posenc_tensor *v = r->job->v;
-    const void *value[TILE];
+    const struct posenc_attention_job *job = r->job;
+    struct posenc_attention_head value[TILE];
     float w[TILE], m = s->m, tile_l[CHAINS] = {0};
     int count = 0;
     for (int64_t j = begin; j < end; j++)
@@ -133,7 +145,8 @@ static void add_tile(struct row *r, struct posenc_attention_sums *s, int64_t beg
     for (int64_t j = begin; j < end; j++) {
         if (!r->visible[j % SPAN])
             continue;
-        value[count] = posenc_attention_stored(v, r->job->v_map, &r->sequence, j, r->key_head);
+        value[count] =
+            posenc_attention_head_of(job->v, job->v_map, &r->sequence, j, r->key_head);
         w[count] = posenc_attention_weight(r->score[j % SPAN], m);
         tile_l[j % CHAINS] = tile_l[j % CHAINS] + w[count++];
     }
@@ -144,10 +157,10 @@ static void add_tile(struct row *r, struct posenc_attention_sums *s, int64_t beg
     s->any = 1;
     for (int i = 0; i < CHAINS; i++)
         s->l[i] = posenc_fmaf(s->l[i], a, tile_l[i]);
-    for (int64_t c = 0; c < r->job->values; c++) {
+    for (int64_t c = 0; c < job->values; c++) {
         float chain = 0.0f;
         for (int i = 0; i < count; i++)
-            chain = posenc_fmaf(w[i], get(value[i], c, v->dtype), chain);
+            chain = posenc_fmaf(w[i], value_of(job, value[i], c), chain);
         s->o[c] = posenc_fmaf(s->o[c], a, chain);
     }
 }
@@ -223,7 +236,8 @@ static void begin_row(struct row *r, int64_t query)
     r->token = r->sequence.first_query + query;
     r->place = r->sequence.place + query;
     r->seen = posenc_attention_seen(job, &r->sequence, query, 1);
-    r->q = as_floats(p->rope, job->q, posenc_element(job->q, b, r->token, r->head, 0),
+    const struct posenc_attention_head q = {posenc_element(job->q, b, r->token, r->head, 0), NULL};
+    r->q = as_floats(p->rope, job->q, NULL, q,
                      p->query_rows ? row_of(p->query_rows, b, r->token) : NULL, r->q_wide);
     r->after = posenc_attention_scale(job, b, r->token, r->head);
     if (r->is_capped) {
