@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
     bench::add_permutation();
     bench::add_absolute();
     bench::add_attention();
+    bench::add_cache();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return 0;

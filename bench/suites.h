@@ -12,6 +12,7 @@ void add_biases();
 void add_permutation();
 void add_absolute();
 void add_attention();
+void add_cache();
 
 } // namespace bench
 
