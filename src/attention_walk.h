@@ -96,7 +96,7 @@ static inline void posenc_attention_ask_line(const void *line)
     __asm__ volatile("");
 }
 
-/* A head of q or out that will be read, or written. */
+/* A head of q or out that will be read, or written. The asm is there for the same reason. */
 static inline void posenc_attention_ask(const posenc_tensor *t, const char *head, int to_write)
 {
     int64_t bytes = t->shape[3] * posenc_dtype_size(t->dtype);
@@ -105,6 +105,7 @@ static inline void posenc_attention_ask(const posenc_tensor *t, const char *head
             __builtin_prefetch(head + at, 1, 3);
         else
             __builtin_prefetch(head + at, 0, 3);
+        __asm__ volatile("");
     }
 }
 
