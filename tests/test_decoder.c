@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16};
+static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_I8};
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
 static uint64_t hash_of(const void *bytes, size_t size)
@@ -51,7 +51,7 @@ static void cuts_and_places_change_no_bit(void **state)
 static void logits_have_the_stored_bits(void **state)
 {
     static const uint64_t stored[DTYPES] = {0x77cf9ee498a27945, 0xda7b94d8a7bbfb79,
-                                            0xe0540b619887a3b6};
+                                            0xe0540b619887a3b6, 0xee49309bd9e89bf3};
     (void)state;
     for (int d = 0; d < DTYPES; d++) {
         generate(CHUNK, 0, dtypes[d]);
@@ -175,11 +175,11 @@ static double error_of(int32_t kind, int32_t dtype, const double (*truth)[VOCABU
     return most / largest;
 }
 
-/* Measured: 1.4e-7, 2.1e-4, 1.4e-3 of the largest logit, in every kind of memory. The bounds
- * are four times that, since other weights round otherwise; no bound was derived. */
+/* Measured: 1.4e-7, 2.1e-4, 1.4e-3, 4.7e-3 of the largest logit, in every kind of memory. The
+ * bounds are four times that, since other weights round otherwise; no bound was derived. */
 static void errors_of_logits_are_small(void **state)
 {
-    static const double bounds[DTYPES] = {5.6e-7, 8.4e-4, 5.6e-3};
+    static const double bounds[DTYPES] = {5.6e-7, 8.4e-4, 5.6e-3, 1.9e-2};
     static double truth[GENERATED][VOCABULARY];
     (void)state;
     generate(CHUNK, 0, POSENC_F32);
