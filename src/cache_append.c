@@ -112,8 +112,11 @@ static void append_stretch(const struct posenc_append *call, int64_t sequence, i
     }
 }
 
-int32_t posenc_cache_append(const posenc_append_params *params, const posenc_tensor *src,
-                            const posenc_cache *cache, posenc_error *error)
+/* By itself, so that a plain token needs none of its stack. */
+static __attribute__((noinline)) int32_t append_after_checks(const posenc_append_params *params,
+                                                             const posenc_tensor *src,
+                                                             const posenc_cache *cache,
+                                                             posenc_error *error)
 {
     struct posenc_append call;
     int32_t status = posenc_append_check(&call, params, src, cache, error);
@@ -131,4 +134,12 @@ int32_t posenc_cache_append(const posenc_append_params *params, const posenc_ten
     if (call.params.stream)
         call.kernels->stream_end();
     return POSENC_OK;
+}
+
+int32_t posenc_cache_append(const posenc_append_params *params, const posenc_tensor *src,
+                            const posenc_cache *cache, posenc_error *error)
+{
+    return posenc_append_glance(params, src, cache)
+               ? POSENC_OK
+               : append_after_checks(params, src, cache, error);
 }

@@ -28,6 +28,10 @@ int32_t posenc_append_check(struct posenc_append *call, const posenc_append_para
 /* Its part on sequences: where they begin, and that every key has a slot. */
 int32_t posenc_append_sequences_check(struct posenc_append *call, posenc_error *error);
 
+/* Does a call that is sure to pass these checks, one plain token, and returns 1; else 0. */
+int posenc_append_glance(const posenc_append_params *params, const posenc_tensor *src,
+                         const posenc_cache *cache);
+
 /* The rest is for calls that have passed. */
 
 /* The tokens [first, end) of a batch row of src. */
