@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One call of everything on the default ISA: prints its name, a hash of all bits that the usual
- * calls made, and one of what the rarer kinds of rows, positions and tensors made. */
+ * calls made, one of what the rarer kinds of rows, positions and tensors made, and one of caches. */
 #include <posenc/posenc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +39,11 @@ static void fill(float *values, size_t count)
         state = state * 1664525u + 1013904223u;
         values[i] = ((float)(state >> 8) - 8388608.0f) / 524288.0f;
     }
+}
+
+static size_t sizeof_type(int32_t dtype)
+{
+    return dtype == POSENC_F32 ? 4 : dtype == POSENC_I8 ? 1 : 2;
 }
 
 static posenc_plan *plan_of(int32_t layout)
@@ -194,6 +199,69 @@ static void more(int kind)
     posenc_plan_free(plan);
 }
 
+enum { SLOTS = 2, PAGES = 4 };
+
+/* Keys normalised, rotated, stored in pages, moved, re-based and attended to. */
+static void cache(int32_t dtype, int32_t norm, int after)
+{
+    static float rows[TOKENS * WINDOW], source[VALUES], out[VALUES], weights[WIDTH];
+    static uint32_t stored[PAGES * SLOTS * HEADS * WIDTH], scales[PAGES * SLOTS * HEADS];
+    static const int32_t pages[] = {2, 0, 3};
+    const int64_t delta = -3;
+    posenc_plan *plan = plan_of_kind(PLAIN), *other = plan_of_kind(VLLM);
+    posenc_positions positions, deltas;
+    posenc_tensor row_view, src, view, weight;
+    posenc_cache keys;
+    posenc_append_params append;
+    posenc_attention_params attention;
+    memset(stored, 0, sizeof stored);
+    memset(scales, 0, sizeof scales);
+    fill(source, VALUES);
+    fill(weights, WIDTH);
+    posenc_tensor_contiguous(&row_view, rows, POSENC_F32, 1, TOKENS, 1, WINDOW);
+    posenc_tensor_contiguous(&src, source, POSENC_F32, 1, TOKENS, HEADS, WIDTH);
+    posenc_tensor_contiguous(&weight, weights, POSENC_F32, 1, 1, 1, WIDTH);
+    posenc_tensor_contiguous(&view, stored, dtype, PAGES, SLOTS, HEADS, WIDTH);
+    posenc_cache_plain(&keys, &view);
+    keys.kind = POSENC_CACHE_PAGED;
+    keys.pages = pages;
+    keys.sequences = 1;
+    keys.sequence_pages = 3;
+    if (dtype == POSENC_I8) {
+        posenc_tensor_contiguous(&keys.scales, scales, POSENC_F16, PAGES, SLOTS, HEADS, 1);
+    }
+    posenc_positions_start(&positions, 1000);
+    must(posenc_rows(plan, &positions, &row_view, &error));
+    posenc_append_params_init(&append);
+    append.norm = norm;
+    append.norm_after = after;
+    append.eps = 1e-6;
+    append.weight = norm ? &weight : NULL;
+    append.weight_plus_one = !after && norm;
+    append.scale = 0.75;
+    append.rope = plan;
+    append.rows = &row_view;
+    must(posenc_cache_append(&append, &src, &keys, &error));
+    posenc_positions_start(&deltas, 0);
+    deltas.kind = POSENC_POSITIONS_IDS;
+    deltas.dtype = POSENC_I64;
+    deltas.ids = &delta;
+    must(posenc_cache_move(plan, &deltas, &keys, -1, 1, TOKENS - 1, &error));
+    must(posenc_cache_rebase(plan, &positions, other, &positions, &keys, 0, 0, TOKENS, &error));
+    posenc_tensor_contiguous(&view, out, POSENC_F32, 1, TOKENS, HEADS, WIDTH);
+    posenc_attention_params_init(&attention);
+    attention.causal = 1;
+    attention.window_left = 2;
+    attention.keep = 1;
+    attention.align = POSENC_ALIGN_TOP_LEFT;
+    must(posenc_attention_cached(&attention, &src, &keys, &keys, &view, &error));
+    add_to_hash(stored, PAGES * SLOTS * HEADS * WIDTH * sizeof_type(dtype), sizeof_type(dtype));
+    add_to_hash(scales, PAGES * SLOTS * HEADS * 2, 2);
+    add_to_hash(out, sizeof out, sizeof *out);
+    posenc_plan_free(plan);
+    posenc_plan_free(other);
+}
+
 int main(void)
 {
     const uint64_t start = hash;
@@ -207,6 +275,16 @@ int main(void)
     hash = start;
     for (int kind = PLAIN; kind < KINDS; kind++) {
         more(kind);
+    }
+    printf("%016llx ", (unsigned long long)hash);
+    hash = start;
+    for (int32_t norm = POSENC_NORM_NONE; norm <= POSENC_NORM_PROJECTION; norm++) {
+        for (int after = 0; after <= (norm != POSENC_NORM_NONE); after++) {
+            cache(POSENC_F32, norm, after);
+            cache(POSENC_F16, norm, after);
+            cache(POSENC_BF16, norm, after);
+            cache(POSENC_I8, norm, after);
+        }
     }
     printf("%016llx\n", (unsigned long long)hash);
     return 0;
