@@ -61,7 +61,7 @@ endfunction()
 
 # The licence asks to go with every copy.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-foreach(header absolute attention base biases builders layouts posenc rope)
+foreach(header absolute attention base biases builders cache layouts posenc rope)
   install(FILES ${PROJECT_SOURCE_DIR}/include/posenc/${header}.h
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/posenc)
 endforeach()

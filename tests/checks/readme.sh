@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The C program of the README's first screen compiles without a warning through pkg-config from a
 # staged install, runs, and prints what the README says it prints. The Python program of
-# docs/building.md runs as it stands.
+# docs/building.md reads every public header and runs as it stands.
 # usage: readme.sh SOURCE-FOLDER BUILD-FOLDER WORK-FOLDER CC LIBDIR PYTHON
 set -euo pipefail
 source=$1 build=$2 work=$3 cc=$4 libdir=$5 python=$6
@@ -36,6 +36,10 @@ diff "$work/expected" "$work/printed"
 
 # In a query of ones channel 0 becomes cos 5 - sin 5. The mean of values 1 is 1.
 block python docs/building.md >"$work/example.py"
+for header in "$source"/include/posenc/*.h; do
+    grep -q "\"$(basename "$header" .h)\"" "$work/example.py" ||
+        { echo "docs/building.md does not read $(basename "$header")"; exit 1; }
+done
 echo 'print("%.6f %.6f" % (q[0, 0, 31, 0], out[0, 1, 31, -1]))' >>"$work/example.py"
 cp "$source/tests/data/configs/llama-3.1-8b.json" "$work/config.json"
 (cd "$work" && "$python" example.py) >"$work/printed"
