@@ -160,8 +160,8 @@ static int32_t check_alibi(const struct posenc_attention_job *job,
     status = check_array(memory, a->slopes, job->heads, sizeof(double), "params.alibi.slopes",
                          error);
     return status ? status
-                  : check_array(memory, a->key_positions, batch * keys, sizeof(int64_t),
-                                "params.alibi.key_positions", error);
+                  : check_array(memory, a->key_positions, a->key_positions ? batch * keys : 0,
+                                sizeof(int64_t), "params.alibi.key_positions", error);
 }
 
 static int32_t check_row_view(const struct posenc_attention_job *job,

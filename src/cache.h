@@ -64,6 +64,14 @@ static inline int64_t posenc_cache_first(const struct posenc_cache_map *map, int
     return c->first_keys ? c->first_keys[sequence] : c->header ? c->header->first_key : 0;
 }
 
+/* How many of the first `sequences` sequences tell all of them apart, as to which keys they have:
+ * without arrays one. Caches without heads may have any number of them. */
+static inline int64_t posenc_cache_unlike(const struct posenc_cache_map *map, int64_t sequences)
+{
+    const posenc_cache *c = &map->cache;
+    return c->first_keys || (c->pages && c->page_stride) || sequences < 1 ? sequences : 1;
+}
+
 /* What arrays by stored key are indexed by: slots of a sequence counted through all its pages. */
 static inline int64_t posenc_cache_index(const struct posenc_cache_map *map, int64_t sequence,
                                          int64_t key)

@@ -97,7 +97,8 @@ static int32_t check_scales(struct posenc_cache_map *map, posenc_error *error)
                                  "%s.shape[%d] is %d: must be that of rows, %d", name.text,
                                  (int64_t)d, t->shape[d], rows->shape[d]);
     map->groups = t->shape[3];
-    if (!status && map->groups != 1 && map->groups * GROUP != rows->shape[3])
+    if (!status && map->groups != 1 &&
+        (rows->shape[3] % GROUP || map->groups != rows->shape[3] / GROUP))
         status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
                              "%s.shape[3] is %d: must be 1, or the %d channels / 32", name.text,
                              map->groups, rows->shape[3]);
@@ -173,7 +174,7 @@ int32_t posenc_cache_read(struct posenc_cache_map *map, const posenc_cache *cach
     if (!status)
         status = check_each(map, map->cache.first_keys, "first_keys", error);
     if (!status && map->cache.kind == POSENC_CACHE_RING)
-        for (int64_t s = 0; !status && s < map->sequences; s++)
+        for (int64_t s = 0; !status && s < posenc_cache_unlike(map, map->sequences); s++)
             if (posenc_cache_first(map, s))
                 status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
                                      "%s: the first key of sequence %d is %d: must be 0 in a RING",
@@ -204,7 +205,10 @@ int32_t posenc_cache_keys_check(const struct posenc_cache_map *map, int64_t sequ
 {
     const int ring = map->cache.kind == POSENC_CACHE_RING;
     const int64_t least = posenc_cache_first(map, sequence);
-    const int64_t most = ring ? POSENC_CACHE_FARTHEST : least + map->capacity;
+    /* Without heads there may be more slots than logical indices. */
+    const int64_t slots = map->capacity < POSENC_CACHE_FARTHEST ? map->capacity
+                                                                : POSENC_CACHE_FARTHEST;
+    const int64_t most = ring ? POSENC_CACHE_FARTHEST : least + slots;
     if (count <= 0)
         return POSENC_OK;
     if (first < least || count > most || first > most - count)

@@ -54,7 +54,9 @@ static int32_t check_shapes(const struct posenc_copy *copy, posenc_error *error)
 static int32_t check_keys(const struct posenc_copy *copy, posenc_error *error)
 {
     int32_t status = POSENC_OK;
-    for (int64_t b = 0; !status && b < copy->sequences; b++) {
+    const int64_t of_from = posenc_cache_unlike(&copy->from, copy->sequences);
+    const int64_t of_to = posenc_cache_unlike(&copy->to, copy->sequences);
+    for (int64_t b = 0; !status && b < (of_from > of_to ? of_from : of_to); b++) {
         const int64_t from = copy->from_sequence + b;
         status = posenc_cache_keys_check(&copy->to, copy->to_sequence + b, copy->first, copy->count,
                                          error);

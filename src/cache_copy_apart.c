@@ -115,7 +115,7 @@ static int32_t check_downward(const struct posenc_copy *copy, posenc_error *erro
 int32_t posenc_copy_apart(const struct posenc_copy *copy, posenc_error *error)
 {
     const posenc_cache *from = &copy->from.cache, *to = &copy->to.cache;
-    if (copy->count == 0 || copy->sequences == 0)
+    if (copy->count == 0 || copy->sequences == 0 || copy->to.heads == 0)
         return POSENC_OK;
     if (!is_one_memory(copy))
         return check_disjoint(copy, error);

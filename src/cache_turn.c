@@ -42,14 +42,14 @@ static int32_t check_keys(struct posenc_turn *turn, posenc_error *error)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT, "count is %d: must be >= 0", turn->count);
     turn->sequences = turn->sequence < 0 ? turn->map.sequences : 1;
     turn->sequence = turn->sequence < 0 ? 0 : turn->sequence;
-    for (int64_t b = 0; !status && b < turn->sequences; b++)
+    for (int64_t b = 0; !status && b < posenc_cache_unlike(&turn->map, turn->sequences); b++)
         status = posenc_cache_keys_check(&turn->map, turn->sequence + b, turn->first, turn->count,
                                          error);
     if (!status)
         status = check_ring(turn, error);
     /* Then there is nothing to turn and no position to read. */
-    if (turn->map.heads == 0 || turn->sequences == 0)
-        turn->count = 0;
+    if (turn->map.heads == 0 || turn->count == 0)
+        turn->count = turn->sequences = 0;
     return status;
 }
 
