@@ -35,6 +35,12 @@ int32_t posenc_cache_read(struct posenc_cache_map *map, const posenc_cache *cach
 int32_t posenc_cache_keys_check(const struct posenc_cache_map *map, int64_t sequence, int64_t first,
                                 int64_t count, posenc_error *error);
 
+/* Fails if a page holds keys [first, first + count) of the sequences [sequence, sequence +
+ * sequences) in two places, so that what is done to a key would be done twice. Keys have passed. */
+int32_t posenc_cache_pages_once(const struct posenc_cache_map *map, int64_t sequence,
+                                int64_t sequences, int64_t first, int64_t count,
+                                posenc_error *error);
+
 /* Fails unless the header, if there is one, is that of this memory with keys rotated by `plan`
  * (NULL: not rotated), which the text calls `plan_name`. */
 int32_t posenc_cache_header_check(const struct posenc_cache_map *map, const posenc_plan *plan,

@@ -60,8 +60,8 @@ static void mark_pages(const struct posenc_copy *copy, int64_t low, uint8_t *bit
     }
 }
 
-/* Fails if a page that is read is written too. */
-static int32_t check_pages(const struct posenc_copy *copy, posenc_error *error)
+/* Fails if a page that is read, by an entry from `own` on, is written too. */
+static int32_t check_pages(const struct posenc_copy *copy, int64_t own, posenc_error *error)
 {
     uint8_t bits[WINDOW_BYTES];
     const int64_t pages = copy->to.cache.rows.shape[0], slots = copy->to.cache.rows.shape[1];
@@ -71,7 +71,7 @@ static int32_t check_pages(const struct posenc_copy *copy, posenc_error *error)
             const int64_t key = posenc_copy_key(copy, t);
             const int64_t n = entry_of(&copy->from, copy->from_sequence, key);
             const int64_t at = pages_of(&copy->from, copy->from_sequence)[n] - low;
-            if (at >= 0 && at < 8 * WINDOW_BYTES && bits[at / 8] >> at % 8 & 1)
+            if (n >= own && at >= 0 && at < 8 * WINDOW_BYTES && bits[at / 8] >> at % 8 & 1)
                 return posenc_fail(error, POSENC_ERROR_OVERLAP,
                                    "from and to share page %d, which holds key %d of from: pages "
                                    "that are written must be others, or of one sequence",
@@ -112,6 +112,16 @@ static int32_t check_downward(const struct posenc_copy *copy, posenc_error *erro
     return check_ring(copy, error);
 }
 
+/* The same in pages, one of which may stand in the table twice. */
+static int32_t check_own_pages(const struct posenc_copy *copy, posenc_error *error)
+{
+    const int64_t sequence = copy->to_sequence, last = copy->first + copy->count - 1;
+    int32_t status = check_downward(copy, error);
+    if (!status)
+        status = posenc_cache_pages_once(&copy->to, sequence, 1, copy->first, copy->count, error);
+    return status ? status : check_pages(copy, entry_of(&copy->to, sequence, last) + 1, error);
+}
+
 int32_t posenc_copy_apart(const struct posenc_copy *copy, posenc_error *error)
 {
     const posenc_cache *from = &copy->from.cache, *to = &copy->to.cache;
@@ -137,9 +147,9 @@ int32_t posenc_copy_apart(const struct posenc_copy *copy, posenc_error *error)
         one.to_sequence = copy->to_sequence + b;
         int32_t status = POSENC_OK;
         if (is_one_map(&one))
-            status = check_downward(&one, error);
+            status = paged ? check_own_pages(&one, error) : check_downward(&one, error);
         else if (paged)
-            status = check_pages(&one, error);
+            status = check_pages(&one, 0, error);
         else
             status = posenc_fail(error, POSENC_ERROR_OVERLAP,
                                  "from and to are the same rows and name keys of sequence %d "

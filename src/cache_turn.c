@@ -50,7 +50,9 @@ static int32_t check_keys(struct posenc_turn *turn, posenc_error *error)
     /* Then there is nothing to turn and no position to read. */
     if (turn->map.heads == 0 || turn->count == 0)
         turn->count = turn->sequences = 0;
-    return status;
+    return status ? status
+                  : posenc_cache_pages_once(&turn->map, turn->sequence, turn->sequences,
+                                            turn->first, turn->count, error);
 }
 
 int32_t posenc_turn_check(struct posenc_turn *turn, const posenc_plan *plan, const char *plan_name,

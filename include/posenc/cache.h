@@ -185,8 +185,8 @@ POSENC_API int32_t posenc_attention_cached_spans(const posenc_attention_params *
  * posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever the
  * recipe, rounded once to the stored type; I8: groups that turn get new scales, heads have 8192
  * channels at most. Refused for plans from tables: posenc_cache_rebase from a plan to itself moves
- * by any rows. Pages that two sequences share are turned once for each. Logical indices are the
- * caller's to change.
+ * by any rows. Refused too, in both: a page that holds keys of the call in two places, as where
+ * sequences share it. Logical indices are the caller's to change.
  */
 POSENC_API int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *deltas,
                                      const posenc_cache *cache, int64_t sequence, int64_t first,
@@ -214,8 +214,9 @@ POSENC_API int32_t posenc_cache_rebase(const posenc_plan *from,
  * from_first is 0). Bytes where the stored types agree, else converted and rounded once. Headers,
  * where both have one, must say the same rotation. Two caches over the same rows are the same kind;
  * within a sequence keys only move down (keys[t] >= first + t), so that none is read after it was
- * written, and a RING holds all of them at once; pages of another sequence must be other pages, and
- * sequences of one pool of pages are copied one by one. Other overlaps are refused.
+ * written, a RING holds all of them at once, and no page is listed twice; pages of another sequence
+ * must be other pages, and sequences of one pool of pages are copied one by one. Other overlaps are
+ * refused.
  */
 POSENC_API int32_t posenc_cache_copy(const posenc_cache *from, int64_t from_sequence,
                                      int64_t from_first, const int64_t *keys,
