@@ -6,7 +6,8 @@
 
 /*
  * The full checks take as long as the work. What is accepted here they would accept, the rest is
- * theirs to judge. With these limits no product of sizes and strides comes near 2^58.
+ * theirs to judge. With these limits, and 1 to most_stride channels, no product of sizes and
+ * strides comes near 2^58.
  */
 enum { MOST_SLOTS = 1 << 26, MOST_HEADS = 1 << 24 };
 static const uint64_t most_stride = UINT64_C(1) << 31;
@@ -65,7 +66,8 @@ static inline int are_views(const posenc_append_params *p, const posenc_tensor *
     const uintptr_t a = (uintptr_t)src->data, b = (uintptr_t)rows->data;
     if ((from | to) > POSENC_BF16 - POSENC_F32 || src->shape[1] != 1 ||
         src->shape[2] != rows->shape[2] || src->shape[3] != rows->shape[3] ||
-        !posenc_are_plain(a, b, a) || (uint64_t)p->start >= (uint64_t)rows->shape[1])
+        (uint64_t)src->shape[3] - 1 >= most_stride || !posenc_are_plain(a, b, a) ||
+        (uint64_t)p->start >= (uint64_t)rows->shape[1])
         return 0;
     const uintptr_t src_bytes = bytes_of(src, from ? 2 : 4), bytes = bytes_of(rows, to ? 2 : 4);
     return src_bytes && bytes && posenc_lie_apart(a, src_bytes - 1, b, src_bytes + bytes - 1) &&
