@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention in use: published values, prefill against decoding, splits, threads, geometry. */
 #include "attention_support.h"
+#include "support/stack.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -124,28 +125,6 @@ static void eight_threads_give_the_bits_of_one(void **state)
     problem_free(&p);
 }
 
-enum { STACK_BYTES = 1 << 20, PAINT = 0x5a };
-
-/* How much of its stack a thread has written to: the memory below was painted. */
-static size_t stack_of(void *(*work)(void *), void *argument)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    size_t untouched = 0;
-    unsigned char *stack = aligned_alloc(4096, STACK_BYTES);
-    assert_non_null(stack);
-    memset(stack, PAINT, STACK_BYTES);
-    assert_int_equal(pthread_attr_init(&attributes), 0);
-    assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_BYTES), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, work, argument), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(pthread_attr_destroy(&attributes), 0);
-    while (stack[untouched] == PAINT)
-        untouched++;
-    free(stack);
-    return STACK_BYTES - untouched;
-}
-
 static void *attend_whole(void *argument)
 {
     struct problem *p = argument;
@@ -163,17 +142,11 @@ static void *attend_cached(void *argument)
     return NULL;
 }
 
-static void *do_nothing(void *argument)
-{
-    return argument;
-}
-
-/* Instrumented code takes more. */
 static void a_call_needs_less_than_64_KiB_of_stack(void **state)
 {
     static const int64_t widths[][2] = {{64, 64}, {576, 512}, {4096, 4096}, {4096, 1}, {1, 4096}};
-    const size_t nothing = stack_of(do_nothing, NULL);
-    const size_t most = test_quick() ? 256 << 10 : 64 << 10;
+    const size_t nothing = test_stack_of_nothing();
+    const size_t most = test_stack_most();
     (void)state;
     for (int32_t isa = POSENC_ISA_SCALAR; isa <= POSENC_ISA_NEON; isa++)
         for (size_t i = 0; posenc_isa_available(isa) && i < 10; i++) {
@@ -182,7 +155,8 @@ static void a_call_needs_less_than_64_KiB_of_stack(void **state)
                                             widths[i % 5][1], 1}, 15);
             p.params.isa = isa;
             p.q.dtype = POSENC_BF16; /* some numbers: such queries are widened on the stack */
-            size_t bytes = stack_of(attend_whole, &p), cached = stack_of(attend_cached, &p);
+            size_t bytes = test_stack_of(attend_whole, &p);
+            size_t cached = test_stack_of(attend_cached, &p);
             bytes = (bytes > cached ? bytes : cached) - nothing;
             if (bytes >= most)
                 fail_msg("%zu bytes of stack, width %lld", bytes, (long long)widths[i % 5][0]);
