@@ -237,12 +237,59 @@ static void memory_is_checked(void **state)
     refuse(OVERLAP, "cache.rows is src|token 0 of batch row 0|slot 1 of block 0|where it is");
 }
 
+/* One token without a norm, whose checks are cut short. */
+static void fresh_token(int64_t heads, int64_t channels)
+{
+    fresh();
+    posenc_append_params_init(&now.params);
+    now.src.shape[0] = now.src.shape[1] = now.cache.rows.shape[0] = 1;
+    now.src.shape[2] = now.cache.rows.shape[2] = heads;
+    now.src.shape[3] = now.cache.rows.shape[3] = channels;
+}
+
+static void one_plain_token_is_checked(void **state)
+{
+    static const int64_t wide = (INT64_C(1) << 62) + 5; /* 20 bytes, but for what is lost above */
+
+    (void)state;
+    fresh_token(1, 0);
+    refuse(ARGUMENT, "src.shape[3] is 0");
+    fresh_token(2, 0);
+    refuse(ARGUMENT, "src.shape[3] is 0");
+    fresh_token(1, -5);
+    refuse(ARGUMENT, "src.shape[3] is -5");
+    fresh_token(1, -5);
+    now.src.data = now.cache.rows.data;
+    refuse(ARGUMENT, "src.shape[3] is -5");
+    fresh_token(1, wide);
+    now.cache.rows.shape[1] = 1;
+    refuse(ARGUMENT, "src|address space");
+    fresh_token(1, CHANNELS);
+    now.cache.rows.stride[1] = CHANNELS - 1;
+    refuse(OVERLAP, "share memory");
+    fresh_token(-1, CHANNELS);
+    refuse(ARGUMENT, "src.shape[2] is -1");
+    fresh_token(1, CHANNELS);
+    now.params.start = SLOTS;
+    refuse(POSITION, "keys from 8");
+    fresh_token(1, CHANNELS);
+    now.params.start = -1;
+    refuse(ARGUMENT, "params.start is -1");
+    /* The stride of a single head means nothing. */
+    fresh_token(1, CHANNELS);
+    now.src.stride[2] = now.cache.rows.stride[2] = INT64_MAX;
+    memory.src[CHANNELS - 1] = 8;
+    test_ok(posenc_cache_append(&now.params, &now.src, &now.cache, NULL), &(posenc_error){0, ""});
+    assert_true(memory.rows[CHANNELS - 1] == 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(params_are_checked),  cmocka_unit_test(tensors_are_checked),
         cmocka_unit_test(headers_are_checked), cmocka_unit_test(places_are_checked),
         cmocka_unit_test(pages_are_checked),   cmocka_unit_test(memory_is_checked),
+        cmocka_unit_test(one_plain_token_is_checked),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
