@@ -20,9 +20,9 @@ static inline uintptr_t bytes_of(const posenc_tensor *t, uintptr_t size)
     const uint64_t channels = (uint64_t)t->shape[3];
     const uint64_t token = more_tokens ? (uint64_t)t->stride[1] : channels;
     const uint64_t head = more_heads ? (uint64_t)t->stride[2] : channels;
-    if (t->shape[0] != 1 || t->stride[3] != 1 || channels - 1 >= most_stride - 1 ||
-        more_tokens >= MOST_SLOTS || more_heads >= MOST_HEADS ||
-        token - channels >= most_stride - channels || head - channels >= most_stride - channels)
+    if (t->shape[0] != 1 || t->stride[3] != 1 || more_tokens >= MOST_SLOTS ||
+        more_heads >= MOST_HEADS || token - channels >= most_stride - channels ||
+        head - channels >= most_stride - channels)
         return 0;
     const uint64_t tokens = more_tokens * token, heads = more_heads * head;
     if (more_tokens && more_heads && token < heads + channels && head < tokens + channels)
