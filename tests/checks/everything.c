@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One call of everything on the default ISA: prints its name, a hash of all bits that the usual
- * calls made, one of what the rarer kinds of rows, positions and tensors made, and one of caches. */
+ * calls made, one of what rarer kinds of rows, positions and tensors made, and one of caches. */
 #include <posenc/posenc.h>
 #include <stdio.h>
 #include <stdlib.h>
