@@ -18,7 +18,8 @@ extern "C" {
 enum { /* kind: the slot of logical key j of sequence s, f its first stored key */
     POSENC_CACHE_CONTIGUOUS = 1, /* slot j - f of batch row s */
     POSENC_CACHE_RING = 2,       /* of batch row s: slot j if j < keep, else */
-                                 /* keep + (j - keep + turn) % (slots - keep); f is 0 */
+                                 /* keep + (j - keep + turn) % (slots - keep); f is 0. A window */
+                                 /* W fed T tokens a call takes keep + W - 1 + T slots */
     POSENC_CACHE_PAGED = 3       /* slot (j - f) % slots of page pages[s][(j - f) / slots] */
 };
 
@@ -180,10 +181,11 @@ POSENC_API int32_t posenc_attention_cached_spans(const posenc_attention_params *
 /*
  * Turns cached keys as if their tokens stood elsewhere: key first + t of sequence b (of a single
  * one: batch row 0) by the delta position(b, t) of `deltas`, any axes, with the length and sets of
- * its rotation; no limit of the plan but 32 bits. The attention factor is not applied again; xPos
- * decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic as
- * posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever the
- * recipe, rounded once to the stored type; I8: groups that turn get new scales, heads have 8192
+ * its rotation; no limit of the plan but 32 bits. One delta for all keys: IDS of one number, both
+ * strides 0 (START and STARTS would count up from key to key). The attention factor is not applied
+ * again; xPos decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic
+ * as posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever
+ * the recipe, rounded once to the stored type; I8: groups that turn get new scales, heads have 8192
  * channels at most. Refused for plans from tables: posenc_cache_rebase from a plan to itself moves
  * by any rows. Refused too, in both: a page that holds keys of the call in two places, as where
  * sequences share it. Logical indices are the caller's to change.
