@@ -4,6 +4,8 @@
 
 enum { CHAINS = POSENC_ATTENTION_CHAINS, HEADS = POSENC_APPEND_HEADS };
 
+static const float ones[HEADS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
 /* A token of src, its row and its slot. */
 struct token {
     const struct posenc_append *call;
@@ -12,6 +14,7 @@ struct token {
     const float *cos; /* NULL without rotation */
     struct posenc_cache_slot slot;
     int64_t group; /* heads that go together */
+    int whole;     /* they go by one kernel, all at once */
     int staged;    /* what is stored goes through the room, as floats where it is quantised */
 };
 
@@ -46,7 +49,7 @@ static void turn_first(const struct token *t, struct posenc_append_heads *heads)
     turn.dst = (char *)t->room->turned;
     turn.dst_head = bytes;
     turn.to = POSENC_F32;
-    turn.g = t->room->one;
+    turn.g = ones;
     turn.weighted = 0;
     if (t->cos)
         posenc_append_turn(t->call, t->room, &turn, t->cos);
@@ -57,9 +60,9 @@ static void turn_first(const struct token *t, struct posenc_append_heads *heads)
     heads->from = POSENC_F32;
 }
 
-/* Adds their squares to the chains in the room: of each head by itself, or all together. */
+/* Their squares into the chains in the room: of each head by itself, or all together. */
 static void add_squares(const struct token *t, const struct posenc_append_heads *heads,
-                        int together)
+                        int together, int afresh)
 {
     const struct posenc_squares_job job = {
         .src = heads->src,
@@ -67,6 +70,7 @@ static void add_squares(const struct token *t, const struct posenc_append_heads 
         .heads = (size_t)heads->count,
         .channels = (size_t)t->call->map.channels,
         .together = together,
+        .afresh = afresh,
         .part = t->room->part,
     };
     t->call->kernels->squares[heads->from - 1](&job);
@@ -75,8 +79,7 @@ static void add_squares(const struct token *t, const struct posenc_append_heads 
 static void norm_heads(const struct token *t, const struct posenc_append_heads *heads)
 {
     struct posenc_append_room *room = t->room;
-    memset(room->part, 0, (size_t)heads->count * CHAINS * sizeof(float));
-    add_squares(t, heads, 0);
+    add_squares(t, heads, 0, 1);
     t->call->kernels->roots(room->part, (size_t)heads->count, (float)t->call->map.channels,
                             t->call->eps, t->call->scale, room->g);
 }
@@ -85,12 +88,11 @@ static void norm_projection(const struct token *t)
 {
     const struct posenc_append *call = t->call;
     const float n = (float)(call->map.channels * call->map.heads);
-    memset(t->room->part, 0, CHAINS * sizeof(float));
     for (int64_t h = 0; h < call->map.heads; h += t->group) {
         struct posenc_append_heads heads = heads_of(t, h);
         if (call->params.norm_after)
             turn_first(t, &heads);
-        add_squares(t, &heads, 1);
+        add_squares(t, &heads, 1, h == 0);
     }
     call->kernels->roots(t->room->part, 1, n, call->eps, call->scale, t->room->g);
     for (int h = 1; h < HEADS; h++)
@@ -162,18 +164,24 @@ void posenc_append_token_by_token(const struct posenc_append *call,
     t.staged = (call->params.stream || call->map.cache.rows.dtype == POSENC_I8) && fits > 0;
     if ((t.staged || call->params.norm_after) && fits < HEADS)
         t.group = fits;
+    t.whole = posenc_append_norms_and_turns(call);
+    if (t.whole)
+        t.group = call->map.heads;
     room.folded_row = room.folded_p = NULL;
     for (int i = 0; i < 3; i++)
         room.weights[i].data = NULL;
-    for (int h = 0; h < HEADS; h++) {
+    for (int h = 0; h < HEADS && call->params.norm == POSENC_NORM_NONE; h++)
         room.g[h] = call->scale;
-        room.one[h] = 1.0f;
-    }
     for (int64_t i = 0; i < run->tokens; i++, t.slot.token++) {
         t.src = posenc_element(call->src, run->batch, run->token + i, 0, 0);
         if (rows)
             t.cos = (const float *)(const void *)posenc_element(
                 rows, rows->shape[0] > 1 ? run->batch : 0, run->token + i, 0, 0);
+        if (t.whole) {
+            const struct posenc_append_heads heads = heads_of(&t, 0);
+            posenc_append_norm_turn(call, &room, &heads, t.cos);
+            continue;
+        }
         if (call->params.norm == POSENC_NORM_PROJECTION)
             norm_projection(&t);
         for (int64_t h = 0; h < call->map.heads; h += t.group)

@@ -26,7 +26,7 @@ struct posenc_append_room {
     const float *folded_row, *folded_p;
     struct posenc_append_weights weights[3];
     float part[POSENC_APPEND_HEADS * POSENC_ATTENTION_CHAINS];
-    float g[POSENC_APPEND_HEADS], one[POSENC_APPEND_HEADS];
+    float g[POSENC_APPEND_HEADS];
     _Alignas(64) float across[2][POSENC_APPEND_CHANNELS]; /* a head in either layout */
     _Alignas(64) float turned[POSENC_APPEND_FLOATS]; /* R(x), whose norm comes after */
     _Alignas(64) float staged[POSENC_APPEND_FLOATS]; /* before it is quantised or streamed */
@@ -50,5 +50,12 @@ void posenc_append_scale(const struct posenc_append *call, struct posenc_append_
 /* The same with the window turned by the row at `cos`: out = R(x g), its row folded with w. */
 void posenc_append_turn(const struct posenc_append *call, struct posenc_append_room *room,
                         const struct posenc_append_heads *heads, const float *cos);
+
+/* Whether posenc_append_norm_turn does all that the heads of a call want. */
+int posenc_append_norms_and_turns(const struct posenc_append *call);
+
+/* All heads of a token by one kernel. */
+void posenc_append_norm_turn(const struct posenc_append *call, struct posenc_append_room *room,
+                             const struct posenc_append_heads *heads, const float *cos);
 
 #endif

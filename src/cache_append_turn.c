@@ -162,3 +162,33 @@ void posenc_append_turn(const struct posenc_append *call, struct posenc_append_r
     scale_channels(call, room, heads, 0, call->window);
     scale_channels(call, room, heads, call->window + call->turned, call->map.channels);
 }
+
+int posenc_append_norms_and_turns(const struct posenc_append *call)
+{
+    const posenc_append_params *p = &call->params;
+    const posenc_tensor *src = call->src;
+    const int32_t to = call->map.cache.rows.dtype;
+    return p->norm == POSENC_NORM_HEAD && p->rope && !p->norm_after && !p->stream &&
+           to != POSENC_I8 && p->rope->layout == p->rope->out_layout &&
+           (p->rope->pairs == 32 || p->rope->pairs == 64) && call->turned == src->shape[3] &&
+           (!p->weight || p->weight->shape[2] == 1) &&
+           call->kernels->norm_turn[p->rope->layout - 1][src->dtype - 1][to - 1];
+}
+
+void posenc_append_norm_turn(const struct posenc_append *call, struct posenc_append_room *room,
+                             const struct posenc_append_heads *heads, const float *cos)
+{
+    const posenc_plan *plan = call->params.rope;
+    struct posenc_norm_turn_job job = {
+        .turn = job_of(heads, 0, heads->count, 0),
+        .n = (float)call->map.channels,
+        .eps = call->eps,
+        .scale = call->scale,
+        .ahead = call->ahead,
+    };
+    fold_row(call, room, heads, 0, cos, 0, plan->pairs);
+    job.turn.c = room->c;
+    job.turn.s = room->s;
+    job.turn.count = job.turn.partner = job.turn.dst_partner = (size_t)plan->pairs;
+    call->kernels->norm_turn[plan->layout - 1][heads->from - 1][heads->to - 1](&job);
+}

@@ -132,13 +132,13 @@ struct posenc_sinusoid_run_job {
 /*
  * Sums of squares of the channels of 1..16 heads, of which `first` is the index of the first one:
  * part[h][(first + c) % 16] = fma(x[c], x[c], part[...]), in the order of c. `together`: one head
- * after the other into part[0].
+ * after the other into part[0]. `afresh`: part is not read, the chains begin at 0.
  */
 struct posenc_squares_job {
     const char *src;
     ptrdiff_t head; /* bytes */
     size_t heads, channels, first;
-    int together;
+    int together, afresh;
     float *part; /* [heads][16] */
 };
 
@@ -158,6 +158,17 @@ struct posenc_norm_job {
 };
 
 /*
+ * A norm of heads whose channels are all turned, the pairs being 32 or 64: `squares` of each head
+ * by itself, their `roots`, and `norm_rotate` with these. turn.g is not read, and turn.partner and
+ * turn.dst_partner are the pairs. `ahead`: the call is larger than the nearer caches.
+ */
+struct posenc_norm_turn_job {
+    struct posenc_norm_job turn;
+    float n, eps, scale;
+    int ahead;
+};
+
+/*
  * A weight folded into the row of `pairs` pairs: c and s [2 pairs] for each channel. split_half has
  * those of the first channels, then those of the second, p and q; adjacent has the channels as they
  * lie, their weights all in p, and s with its sign. p is NULL where there is no weight.
@@ -165,7 +176,7 @@ struct posenc_norm_job {
 typedef void posenc_fold_kernel(const float *cos, const float *sin, const float *p, const float *q,
                                 size_t pairs, float *c, float *s);
 
-/* g[h] = 1 / sqrt(tree(part[h]) / n + eps) scale, for 1..16 heads. */
+/* g[h] = 1 / sqrt(tree(part[h]) / n + eps) scale. */
 typedef void posenc_roots_kernel(const float *part, size_t heads, float n, float eps, float scale,
                                  float *g);
 
@@ -173,6 +184,7 @@ struct posenc_attention_kernels;
 
 typedef void posenc_squares_kernel(const struct posenc_squares_job *job);
 typedef void posenc_norm_kernel(const struct posenc_norm_job *job);
+typedef void posenc_norm_turn_kernel(const struct posenc_norm_turn_job *job);
 typedef void posenc_stream_kernel(const void *src, void *dst, size_t bytes);
 typedef void posenc_rotate_kernel(struct posenc_rotate_job *job);
 typedef void posenc_convert_kernel(const void *src, void *dst, size_t count);
@@ -226,6 +238,7 @@ struct posenc_kernels {
     posenc_roots_kernel *roots;
     posenc_fold_kernel *const *fold;                   /* [layout] */
     posenc_norm_kernel *const (*norm_rotate)[3][3];    /* [layout][from dtype][to dtype] */
+    posenc_norm_turn_kernel *const (*norm_turn)[3][3]; /* the same; of NULL where there is none */
     posenc_norm_kernel *const (*norm_scale)[3];        /* [from dtype][to dtype] */
     posenc_stream_kernel *stream; /* a copy past the caches of the CPU, where it has such stores */
     void (*stream_end)(void);     /* after the last of them */
@@ -254,6 +267,7 @@ struct posenc_kernels {
     posenc_roots_kernel posenc_roots_##isa;                                                    \
     extern posenc_fold_kernel *const posenc_fold_##isa[2];                                     \
     extern posenc_norm_kernel *const posenc_norm_rotate_##isa[2][3][3];                        \
+    extern posenc_norm_turn_kernel *const posenc_norm_turn_##isa[2][3][3];                     \
     extern posenc_norm_kernel *const posenc_norm_scale_##isa[3][3];                            \
     posenc_stream_kernel posenc_stream_##isa;                                                  \
     void posenc_stream_end_##isa(void);                                                        \
@@ -292,6 +306,7 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .roots = posenc_roots_##name,                                                          \
         .fold = posenc_fold_##name,                                                            \
         .norm_rotate = posenc_norm_rotate_##name,                                              \
+        .norm_turn = posenc_norm_turn_##name,                                                  \
         .norm_scale = posenc_norm_scale_##name,                                                \
         .stream = posenc_stream_##name,                                                        \
         .stream_end = posenc_stream_end_##name,                                                \

@@ -8,6 +8,8 @@
  *   SQUARES(from)                    defines squares_FROM, a posenc_squares_kernel
  *   NORM_ROTATE(layout, from, to)    defines norm_rotate_LAYOUT_FROM_TO, a posenc_norm_kernel
  *   NORM_SCALE(from, to)             defines norm_scale_FROM_TO, a posenc_norm_kernel
+ *   NORM_TURN(layout, from, to)      defines norm_turn_LAYOUT_FROM_TO, a posenc_norm_turn_kernel;
+ *                                    an ISA may go without
  */
 #define NORM_FROM(layout, from)                                                                    \
     NORM_ROTATE(layout, from, F32) NORM_ROTATE(layout, from, F16) NORM_ROTATE(layout, from, BF16)
@@ -38,6 +40,27 @@ posenc_norm_kernel *const KERNEL(norm_scale)[3][3] = {
     ROW(norm_scale, F16),
     ROW(norm_scale, BF16),
 };
+
+#ifdef NORM_TURN
+#define TURN_FROM(layout, from)                                                                    \
+    NORM_TURN(layout, from, F32) NORM_TURN(layout, from, F16) NORM_TURN(layout, from, BF16)
+#define TURN_ALL(layout) TURN_FROM(layout, F32) TURN_FROM(layout, F16) TURN_FROM(layout, BF16)
+
+TURN_ALL(ADJACENT)
+TURN_ALL(SPLIT_HALF)
+
+posenc_norm_turn_kernel *const KERNEL(norm_turn)[2][3][3] = {
+    {ROW(norm_turn_ADJACENT, F32), ROW(norm_turn_ADJACENT, F16), ROW(norm_turn_ADJACENT, BF16)},
+    {ROW(norm_turn_SPLIT_HALF, F32), ROW(norm_turn_SPLIT_HALF, F16),
+     ROW(norm_turn_SPLIT_HALF, BF16)},
+};
+
+#undef NORM_TURN
+#undef TURN_FROM
+#undef TURN_ALL
+#else
+posenc_norm_turn_kernel *const KERNEL(norm_turn)[2][3][3] = {{{NULL}}};
+#endif
 
 posenc_fold_kernel *const KERNEL(fold)[2] = {fold_ADJACENT, fold_SPLIT_HALF};
 

@@ -37,15 +37,19 @@ void KERNEL(stream_end)(void)
 #define N 4
 #include "element.h"
 #include "norm_chunk.h"
+#include "element_end.h"
 #if POSENC_LANES >= 8
 #define N 8
 #include "element.h"
 #include "norm_chunk.h"
+#include "element_end.h"
 #endif
 #if POSENC_LANES >= 16
 #define N 16
 #include "element.h"
 #include "norm_chunk.h"
+#include "norm_whole.h"
+#include "element_end.h"
 #endif
 
 static POSENC_INLINE void norm_pair(const struct posenc_norm_job *job, int layout, int from, int to,
@@ -188,5 +192,22 @@ static void fold_ADJACENT(const float *cos, const float *sin, const float *p, co
     {                                                                                          \
         norm_scale(job, POSENC_##from, POSENC_##to);                                           \
     }
+
+#if POSENC_LANES >= 16
+/* Widths 64 and 128 take whole vectors and fit the registers. */
+static POSENC_INLINE void norm_turn(const struct posenc_norm_turn_job *job, int layout, int from,
+                                    int to)
+{
+    if (job->turn.count == 64)
+        whole_heads_16(job, layout, 8, from, to);
+    else
+        whole_heads_16(job, layout, 4, from, to);
+}
+#define NORM_TURN(layout, from, to)                                                            \
+    static void norm_turn_##layout##_##from##_##to(const struct posenc_norm_turn_job *job)     \
+    {                                                                                          \
+        norm_turn(job, POSENC_##layout, POSENC_##from, POSENC_##to);                           \
+    }
+#endif
 
 #include "instances_norm.h"

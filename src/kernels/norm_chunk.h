@@ -25,10 +25,10 @@ static POSENC_INLINE void LANES(norm_split_head)(const char *a_in, const char *b
         LANES(store)(b_out, j * N, to, LANES(fma)(a[j], sb[j], LANES(mul)(b[j], cb[j])));
 }
 
-static POSENC_INLINE void LANES(norm_split)(const struct posenc_norm_job *job, int vectors,
-                                            int from, int to, size_t at)
+static POSENC_INLINE void LANES(norm_split_rows)(const struct posenc_norm_job *job, int vectors,
+                                                 size_t at, FLOATS *ca, FLOATS *sa, FLOATS *cb,
+                                                 FLOATS *sb)
 {
-    FLOATS ca[4], sa[4], cb[4], sb[4];
 #pragma GCC unroll 4
     for (size_t j = 0; j < (size_t)vectors; j++) {
         ca[j] = LANES(load_f32)(job->c + at + j * N);
@@ -36,6 +36,13 @@ static POSENC_INLINE void LANES(norm_split)(const struct posenc_norm_job *job, i
         cb[j] = LANES(load_f32)(job->c + job->count + at + j * N);
         sb[j] = LANES(load_f32)(job->s + job->count + at + j * N);
     }
+}
+
+static POSENC_INLINE void LANES(norm_split)(const struct posenc_norm_job *job, int vectors,
+                                            int from, int to, size_t at)
+{
+    FLOATS ca[4], sa[4], cb[4], sb[4];
+    LANES(norm_split_rows)(job, vectors, at, ca, sa, cb, sb);
     const char *in = job->src + at * posenc_size(from);
     char *out = job->dst + at * posenc_size(to);
     const size_t in_b = job->partner * posenc_size(from);
@@ -48,25 +55,37 @@ static POSENC_INLINE void LANES(norm_split)(const struct posenc_norm_job *job, i
     }
 }
 
-static POSENC_INLINE void LANES(norm_adjacent)(const struct posenc_norm_job *job, int vectors,
-                                               int from, int to, size_t at)
+static POSENC_INLINE void LANES(norm_adjacent_rows)(const struct posenc_norm_job *job,
+                                                    int vectors, size_t at, FLOATS *c, FLOATS *s)
 {
-    FLOATS c[8], s[8];
 #pragma GCC unroll 8
     for (size_t j = 0; j < (size_t)vectors; j++) {
         c[j] = LANES(load_f32)(job->c + at + j * N);
         s[j] = LANES(load_f32)(job->s + at + j * N);
     }
+}
+
+static POSENC_INLINE void LANES(norm_adjacent_head)(const char *in, char *out, int vectors,
+                                                    int from, int to, FLOATS g, const FLOATS *c,
+                                                    const FLOATS *s)
+{
+#pragma GCC unroll 8
+    for (size_t j = 0; j < (size_t)vectors; j++) {
+        FLOATS u = LANES(mul)(LANES(load)(in, j * N, from), g);
+        FLOATS y = LANES(fma)(LANES(swap_neighbours)(u), s[j], LANES(mul)(u, c[j]));
+        LANES(store)(out, j * N, to, y);
+    }
+}
+
+static POSENC_INLINE void LANES(norm_adjacent)(const struct posenc_norm_job *job, int vectors,
+                                               int from, int to, size_t at)
+{
+    FLOATS c[8], s[8];
+    LANES(norm_adjacent_rows)(job, vectors, at, c, s);
     const char *in = job->src + at * posenc_size(from);
     char *out = job->dst + at * posenc_size(to);
     for (size_t h = 0; h < job->heads; h++) {
-        FLOATS g = LANES(set1)(job->g[h]);
-#pragma GCC unroll 8
-        for (size_t j = 0; j < (size_t)vectors; j++) {
-            FLOATS u = LANES(mul)(LANES(load)(in, j * N, from), g);
-            FLOATS y = LANES(fma)(LANES(swap_neighbours)(u), s[j], LANES(mul)(u, c[j]));
-            LANES(store)(out, j * N, to, y);
-        }
+        LANES(norm_adjacent_head)(in, out, vectors, from, to, LANES(set1)(job->g[h]), c, s);
         in += job->src_head;
         out += job->dst_head;
     }
@@ -109,5 +128,3 @@ static POSENC_INLINE void LANES(fold_adjacent)(const float *cos, const float *si
     LANES(store_f32)(c + at, x);
     LANES(store_f32)(s + at, LANES(negate_even)(y));
 }
-
-#include "element_end.h"

@@ -3,11 +3,23 @@
  * Sums of squares and their roots, by the widest vectors.
  *
  * Template, included by norm.h with the names of attention_vector.h. The 16 chains of a head are
- * PARTS vectors; four heads go together, so that one waits for none of its own sums.
+ * PARTS vectors; some heads go together, so that one waits for none of its own sums.
  */
+/* Heads at a time: two FMAs of latency 4 a cycle want 8 chains, for which there are registers. */
+enum { AT_ONCE = PARTS == 1 ? 8 : 4 };
+
 struct chains {
     vector part[PARTS];
 };
+
+static POSENC_INLINE struct chains no_chains(void)
+{
+    struct chains x;
+#pragma GCC unroll 4
+    for (int i = 0; i < PARTS; i++)
+        x.part[i] = V(set1_)(0.0f);
+    return x;
+}
 
 static POSENC_INLINE struct chains load_chains(const float *p)
 {
@@ -59,30 +71,28 @@ static POSENC_INLINE void squares_head(const struct posenc_squares_job *job, con
         square_one(src, at, from, part, chain++);
 }
 
-/* Four heads whose channels begin with chain 0. */
-static POSENC_INLINE void squares_quad(const struct posenc_squares_job *job, const char *src,
-                                       float *part, int from)
+/*
+ * Heads whose channels begin with chain 0. Each adds to a chain of its own, so that their sums wait
+ * for one another no longer than their number of additions takes.
+ */
+static POSENC_INLINE void squares_several(const struct posenc_squares_job *job, const char *src,
+                                          float *part, int from)
 {
-    const char *b_src = src + job->head, *c_src = b_src + job->head, *d_src = c_src + job->head;
-    struct chains a = load_chains(part), b = load_chains(part + CHAINS);
-    struct chains c = load_chains(part + 2 * CHAINS), d = load_chains(part + 3 * CHAINS);
+    struct chains sums[AT_ONCE];
+#pragma GCC unroll 8
+    for (size_t h = 0; h < AT_ONCE; h++)
+        sums[h] = job->afresh ? no_chains() : load_chains(part + h * CHAINS);
     size_t at = 0;
-    for (; job->channels - at >= CHAINS; at += CHAINS) {
-        a = add_squares(a, src, at, from);
-        b = add_squares(b, b_src, at, from);
-        c = add_squares(c, c_src, at, from);
-        d = add_squares(d, d_src, at, from);
-    }
-    store_chains(part, a);
-    store_chains(part + CHAINS, b);
-    store_chains(part + 2 * CHAINS, c);
-    store_chains(part + 3 * CHAINS, d);
-    for (size_t chain = 0; at < job->channels; at++, chain++) {
-        square_one(src, at, from, part, chain);
-        square_one(b_src, at, from, part + CHAINS, chain);
-        square_one(c_src, at, from, part + 2 * CHAINS, chain);
-        square_one(d_src, at, from, part + 3 * CHAINS, chain);
-    }
+    for (; job->channels - at >= CHAINS; at += CHAINS)
+#pragma GCC unroll 8
+        for (ptrdiff_t h = 0; h < AT_ONCE; h++)
+            sums[h] = add_squares(sums[h], src + h * job->head, at, from);
+#pragma GCC unroll 8
+    for (size_t h = 0; h < AT_ONCE; h++)
+        store_chains(part + h * CHAINS, sums[h]);
+    for (size_t chain = 0; at < job->channels; at++, chain++)
+        for (ptrdiff_t h = 0; h < AT_ONCE; h++)
+            square_one(src + h * job->head, at, from, part + h * CHAINS, chain);
 }
 
 static POSENC_INLINE void squares(const struct posenc_squares_job *job, int from)
@@ -92,16 +102,18 @@ static POSENC_INLINE void squares(const struct posenc_squares_job *job, int from
     size_t left = job->heads;
     const size_t step = job->together ? 0 : CHAINS;
     if (step && job->first % CHAINS == 0)
-        for (; left >= 4; left -= 4, src += 4 * job->head, part += 4 * CHAINS)
-            squares_quad(job, src, part, from);
+        for (; left >= AT_ONCE; left -= AT_ONCE, src += AT_ONCE * job->head)
+            squares_several(job, src, part + (job->heads - left) * CHAINS, from);
+    part += (job->heads - left) * step;
+    if (job->afresh)
+        memset(part, 0, (step ? left : 1) * CHAINS * sizeof(float));
     for (; left; left--, src += job->head, part += step)
         squares_head(job, src, part, from);
 }
 
 /* One vector in which the tree goes on: 16 lanes are whole, of 8 and 4 the halves are added. */
-static POSENC_INLINE vector half_tree(const float *part)
+static POSENC_INLINE vector half_tree(struct chains x)
 {
-    struct chains x = load_chains(part);
 #pragma GCC unroll 2
     for (int half = PARTS / 2; half > 0; half /= 2)
 #pragma GCC unroll 2
@@ -110,26 +122,34 @@ static POSENC_INLINE vector half_tree(const float *part)
     return x.part[0];
 }
 
+static POSENC_INLINE f32x4 four_sums(struct chains a, struct chains b, struct chains c,
+                                     struct chains d)
+{
+    return V(sum_each_)(half_tree(a), half_tree(b), half_tree(c), half_tree(d));
+}
+
+static POSENC_INLINE f32x4 four_roots(f32x4 sums, float n, float eps, float scale)
+{
+    f32x4 mean = add_4(div_4(sums, set1_4(n)), set1_4(eps));
+    return mul_4(div_4(set1_4(1.0f), sqrt_4(mean)), set1_4(scale));
+}
+
 void KERNEL(roots)(const float *part, size_t heads, float n, float eps, float scale, float *g)
 {
-    float sums[16];
+    const size_t last = heads - 1;
     for (size_t h = 0; h < heads; h += 4) {
-        const size_t last = heads - 1;
-        const float *b = part + (h + 1 < last ? h + 1 : last) * CHAINS;
-        const float *c = part + (h + 2 < last ? h + 2 : last) * CHAINS;
-        const float *d = part + (h + 3 < last ? h + 3 : last) * CHAINS;
-        store_f32_4(sums + h, V(sum_each_)(half_tree(part + h * CHAINS), half_tree(b),
-                                           half_tree(c), half_tree(d)));
-    }
-    for (size_t h = 0; h < heads; h += 4) {
-        f32x4 mean = add_4(div_4(load_f32_4(sums + h), set1_4(n)), set1_4(eps));
-        f32x4 root = mul_4(div_4(set1_4(1.0f), sqrt_4(mean)), set1_4(scale));
-        if (heads - h >= 4)
-            store_f32_4(g + h, root);
-        else {
-            store_f32_4(sums + h, root);
-            for (size_t i = h; i < heads; i++)
-                g[i] = sums[i];
+        f32x4 sums = four_sums(load_chains(part + h * CHAINS),
+                               load_chains(part + (h + 1 < last ? h + 1 : last) * CHAINS),
+                               load_chains(part + (h + 2 < last ? h + 2 : last) * CHAINS),
+                               load_chains(part + (h + 3 < last ? h + 3 : last) * CHAINS));
+        f32x4 roots = four_roots(sums, n, eps, scale);
+        float some[4];
+        if (heads - h >= 4) {
+            store_f32_4(g + h, roots);
+            continue;
         }
+        store_f32_4(some, roots);
+        for (size_t i = h; i < heads; i++)
+            g[i] = some[i - h];
     }
 }

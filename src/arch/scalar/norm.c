@@ -11,6 +11,8 @@ enum { CHAINS = POSENC_ATTENTION_CHAINS };
 
 static inline void squares(const struct posenc_squares_job *job, int from)
 {
+    for (size_t i = 0; job->afresh && i < (job->together ? 1 : job->heads) * CHAINS; i++)
+        job->part[i] = 0;
     for (size_t h = 0; h < job->heads; h++) {
         const char *src = job->src + (ptrdiff_t)h * job->head;
         float *part = job->part + (job->together ? 0 : h * CHAINS);
