@@ -111,13 +111,14 @@ typedef struct posenc_append_params {
 
     /* What is done to a head on its way, in this order unless norm_after */
     int32_t norm;                /* POSENC_NORM_* */
-    int32_t norm_after;          /* 1: the norm follows the rotation (Llama 4) */
+    int32_t norm_after;          /* 1: the norm follows the rotation (Llama 4, */
+                                 /* HunYuan) */
     double eps;                  /* added to the mean of squares; 0..1 */
     const posenc_tensor *weight; /* [1][1][1 or H][D] F32, F16 or BF16; NULL = 1. With a norm */
     int32_t weight_plus_one;     /* 1: the factor is 1 + weight (Gemma) */
     int32_t stream;              /* 1: stores go past the caches of the CPU: for so many tokens */
                                  /* that attention will not find them there */
-    double scale;                /* multiplies the result; finite; 0 = 1 */
+    double scale;                /* multiplies the result; within the range of float; 0 = 1 */
     const posenc_plan *rope;     /* NULL = no rotation */
     const posenc_tensor *rows;   /* [B or 1][T][1][r] F32 of posenc_rows, with rope */
 } posenc_append_params;
@@ -131,7 +132,8 @@ POSENC_API void posenc_append_params_init(posenc_append_params *params);
  * operation rounded by itself, w the weight (or 1 + weight), R the rotation of posenc_rotate:
  *
  *     ss = sum of x[c]^2 over the head, or over all heads; after the rotation if norm_after
- *     g  = norm ? (float)scale / sqrtf(ss / n + (float)eps) : (float)scale
+ *     r  = 1 / sqrtf(ss / n + (float)eps), without norm 1
+ *     g  = r (float)scale
  *     y  = norm_after ? (R(x) g) w : R(x g) with (x g) w in channels that are not rotated and
  *          rows c w[p], s w[p], c w[q], s w[q] where x[p], x[q] are multiplied by c, s
  *     stored = y rounded once to the stored type
@@ -142,7 +144,8 @@ POSENC_API void posenc_append_params_init(posenc_append_params *params);
  * with a NaN or inf is stored as NaN. Values take the same path without norm and rotation, Q into
  * posenc_cache_plain of a tensor. Tokens are written in order: in a RING later ones overwrite. src
  * shares no memory with the cache, except that rows may be src itself (F32, F16, BF16) where every
- * token is written where it is. docs/cache.md gives the arithmetic operation by operation.
+ * token is written where it is. With norm_after, and for I8, heads have 4096 channels at most, else
+ * POSENC_ERROR_UNSUPPORTED. docs/cache.md gives the arithmetic operation by operation.
  */
 POSENC_API int32_t posenc_cache_append(const posenc_append_params *params,
                                        const posenc_tensor *src, const posenc_cache *cache,
