@@ -101,10 +101,10 @@ static int64_t reach_of(const posenc_tensor *t)
 static void put_beside(struct test_random *random, posenc_tensor *t, const posenc_tensor *other)
 {
     int below = (int)test_below(random, 2);
-    int64_t reach = reach_of(below ? t : other);
+    int64_t reach = reach_of(below ? t : other), off = ONE_OF(random, 0, 0, 0, 4, -4, 2, -2);
 
     if (reach > 0 && reach < FIRST && other->data)
-        t->data = moved(other->data, (below ? -reach : reach) + ONE_OF(random, 0, 0, 0, 4, -4, 2));
+        t->data = moved(other->data, (below ? -reach : reach) + off);
 }
 
 /* Fields that agree with one another, but on what no call has. */
@@ -112,16 +112,18 @@ static void agree(struct test_random *random, struct call *c)
 {
     posenc_tensor *const all[] = {&c->rows, &c->src, &c->cache.c.rows};
     int64_t value = ONE_OF(random, 0, 2, -1, INT64_MAX, INT64_MIN);
-    int64_t wide = ONE_OF(random, 0, -1, INT64_C(1) << 62, INT64_MAX, INT64_MIN);
+    int64_t wide = ONE_OF(random, 0, 8, -1, INT64_C(1) << 62, (INT64_C(1) << 62) + 8, INT64_MAX,
+                          INT64_MIN, INT64_MIN + 8);
+    int64_t heads = ONE_OF(random, 0, 3, -1, INT64_C(1) << 62, (INT64_C(1) << 62) + 1);
     int which = (int)test_below(random, 3);
 
     for (int i = 0; i < 3 && which == 0; i++)
         all[i]->shape[0] = all[i]->shape[1] = all[i]->stride[3] = value;
     for (int i = 1; i < 3 && which == 1; i++)
-        all[i]->shape[3] = wide + ONE_OF(random, 0, 8);
+        all[i]->shape[3] = wide;
     for (int i = 1; i < 3 && which == 2; i++) {
-        all[i]->shape[2] = ONE_OF(random, 0, 3, -1, 1 << 24, INT64_C(1) << 62);
-        all[i]->stride[2] = ONE_OF(random, 0, INT64_C(1) << 40, INT64_MIN);
+        all[i]->shape[2] = heads;
+        all[i]->stride[2] = ONE_OF(random, 0, 32, INT64_C(1) << 40, INT64_MIN);
     }
     c->rows.shape[2] = which ? 1 : value;
 }
@@ -217,8 +219,8 @@ static void spoil_cache(struct test_random *random, struct call *c)
         m->sequences = m->page_stride = m->sequence_pages = 1;
         break;
     case 2:
-        posenc_tensor_contiguous(&m->scales, any_place(random), POSENC_F32, 1, m->rows.shape[1],
-                                 m->rows.shape[2] & 7, 1);
+        posenc_tensor_contiguous(&m->scales, any_place(random), POSENC_F32, 1,
+                                 m->rows.shape[1] & 7, m->rows.shape[2] & 7, 1);
         m->rows.dtype = test_below(random, 3) ? POSENC_I8 : m->rows.dtype;
         break;
     case 3: m->first_keys = c->places; break;
