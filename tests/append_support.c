@@ -21,7 +21,7 @@ static void set_places(struct append_case *c)
 
 static void set_keys(struct append_case *c)
 {
-    static const int64_t order[APPEND_TOKENS] = {7, 8, 9, -1, 2, 1, -5, 12, 13, 14, 0};
+    static const int64_t order[APPEND_TOKENS] = {7, 8, 9, -1, 0, 1, -5, 12, 13, 14, 2};
 
     for (int64_t i = 0; i < APPEND_ALL; i++) {
         int64_t s = i / APPEND_TOKENS, key = order[i % APPEND_TOKENS];
@@ -104,6 +104,19 @@ void append_case_new(struct append_case *c, enum append_geometry geometry, int32
                             paged ? APPEND_PAGE : APPEND_SLOTS, heads, channels);
     c->header.struct_size = sizeof c->header;
     c->header.dtype = to;
+}
+
+void append_positions(posenc_positions *positions)
+{
+    static int64_t ids[APPEND_ALL];
+
+    for (int64_t i = 0; i < APPEND_ALL; i++) ids[i] = 77 + 3 * i;
+    posenc_positions_start(positions, 0);
+    positions->kind = POSENC_POSITIONS_IDS;
+    positions->dtype = POSENC_I64;
+    positions->ids = ids;
+    positions->stride[0] = APPEND_TOKENS;
+    positions->stride[1] = 1;
 }
 
 int64_t append_key(const struct append_case *c, int64_t b, int64_t t, int64_t *sequence)

@@ -44,6 +44,9 @@ void append_case_new(struct append_case *c, enum append_geometry geometry, int32
                      enum test_order src_order, enum test_order rows_order, int64_t heads,
                      int64_t channels);
 
+/* Positions of APPEND_ALL tokens at most, of which no two are equal. */
+void append_positions(posenc_positions *positions);
+
 /* The key that token t of batch row b of src becomes, and the sequence that it belongs to; a key
  * below 0: it is left out. */
 int64_t append_key(const struct append_case *c, int64_t b, int64_t t, int64_t *sequence);

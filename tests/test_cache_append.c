@@ -37,7 +37,7 @@ static void make_rows(const posenc_plan *plan, const posenc_tensor *src, posenc_
     posenc_positions positions;
     posenc_error error = {0, ""};
 
-    posenc_positions_start(&positions, 77);
+    append_positions(&positions);
     posenc_tensor_contiguous(rows, memory, POSENC_F32, src->shape[0], src->shape[1], 1,
                              2 * (int64_t)posenc_plan_pairs(plan));
     test_ok(posenc_rows(plan, &positions, rows, &error), &error);

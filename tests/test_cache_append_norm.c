@@ -24,7 +24,8 @@ static float row_memory[APPEND_ALL * MODEL_CHANNELS];
 
 static int64_t draw_channels(struct test_random *random)
 {
-    static const int64_t some[] = {2, 6, 16, 18, 32, 64, 80, 96, 128, 130, 256, 258, 576, 1090};
+    static const int64_t some[] = {2,   6,   16,  18,  32,  64,  80,  96,
+                                   128, 130, 256, 258, 300, 576, 1090};
     return some[test_below(random, sizeof some / sizeof some[0])];
 }
 
@@ -123,7 +124,7 @@ static void draw_call(struct draw *d, int32_t isa, int wild, struct test_random 
     d->c.cache.rows = d->c.rows.tensor;
     if (!d->plan) return;
     posenc_positions positions;
-    posenc_positions_start(&positions, 1000);
+    append_positions(&positions);
     posenc_tensor_contiguous(&d->rows, row_memory, POSENC_F32,
                              test_below(random, 2) ? 1 : d->c.src.tensor.shape[0], APPEND_TOKENS, 1,
                              2 * d->model.pairs);

@@ -214,6 +214,42 @@ static void pages_are_checked(void **state)
     refuse(POSITION, "cache.pages: entry 1 of sequence 1 is 2: must be 0..1");
 }
 
+/* A src that is the whole cache, of two tokens a sequence. */
+static void lie_in_place(void)
+{
+    now.src.data = memory.rows;
+    now.src.shape[1] = now.cache.rows.shape[1] = now.rows.shape[1] = 2;
+    now.src.stride[0] = now.cache.rows.stride[0];
+}
+
+static void places_in_place_are_checked(void **state)
+{
+    posenc_rope_params params = test_params(POSENC_SPLIT_HALF, CHANNELS, WIDTH);
+
+    (void)state;
+    fresh();
+    lie_in_place();
+    accept();
+    lie_in_place();
+    now.params.keys = memory.keys;
+    now.params.key_stride[1] = 1;
+    memory.keys[0] = 1;
+    memory.keys[1] = 0;
+    refuse(OVERLAP, "cache.rows is src|token 0 of batch row 0|slot 1 of block 0|where it is");
+    lie_in_place();
+    now.cache.kind = POSENC_CACHE_PAGED;
+    now.cache.pages = memory.pages + 1;
+    now.cache.page_stride = 1;
+    now.cache.sequences = SEQUENCES;
+    now.cache.sequence_pages = 1;
+    refuse(OVERLAP, "cache.rows is src|token 0 of batch row 0|slot 0 of block 1|where it is");
+    params.out_layout = POSENC_ADJACENT;
+    posenc_plan *across = test_plan(&params);
+    lie_in_place();
+    WITH(params.rope, across, ARGUMENT, "cache.rows is src|out_layout (1)|layout (2)");
+    posenc_plan_free(across);
+}
+
 static void memory_is_checked(void **state)
 {
     (void)state;
@@ -227,14 +263,6 @@ static void memory_is_checked(void **state)
     memset(memory.rows, 0, 64);
     WITH(params.keys, (int64_t *)(void *)memory.rows, OVERLAP, "cache and params.keys share");
     WITH(cache.rows.stride[2], 0, OVERLAP, "share memory");
-    now.src.data = memory.rows;
-    now.src.shape[1] = now.cache.rows.shape[1] = now.rows.shape[1] = SLOTS / 4;
-    now.src.stride[0] = now.cache.rows.stride[0];
-    now.params.keys = memory.keys;
-    now.params.key_stride[1] = 1;
-    memory.keys[0] = 1;
-    memory.keys[1] = 0;
-    refuse(OVERLAP, "cache.rows is src|token 0 of batch row 0|slot 1 of block 0|where it is");
 }
 
 /* One token without a norm, whose checks are cut short. */
@@ -289,6 +317,7 @@ int main(void)
         cmocka_unit_test(params_are_checked),  cmocka_unit_test(tensors_are_checked),
         cmocka_unit_test(headers_are_checked), cmocka_unit_test(places_are_checked),
         cmocka_unit_test(pages_are_checked),   cmocka_unit_test(memory_is_checked),
+        cmocka_unit_test(places_in_place_are_checked),
         cmocka_unit_test(one_plain_token_is_checked),
     };
 

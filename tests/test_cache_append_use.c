@@ -22,7 +22,7 @@ struct work {
 
 struct sizes {
     int64_t tokens, heads, channels;
-    int32_t from, to;
+    int32_t from, to, across; /* 1: stored in the other layout */
 };
 
 /* What a call of kind 0..KINDS - 1 does: with odd widths no vector fits a window. */
@@ -35,6 +35,7 @@ static void set_kind(struct work *w, const struct sizes *z, int kind)
 
     posenc_append_params_init(p);
     rope.rotary_offset = channels - rope.rotary_dim;
+    rope.out_layout = z->across ? 3 - rope.layout : 0;
     w->plan = kind && channels % 2 == 0 ? test_plan(&rope) : NULL;
     p->norm = kind < 3 ? POSENC_NORM_NONE
                        : kind % 2 ? POSENC_NORM_HEAD
@@ -117,7 +118,7 @@ static void a_call_needs_less_than_64_KiB_of_stack(void **state)
     (void)state;
     for (int32_t isa = POSENC_ISA_SCALAR; isa <= POSENC_ISA_NEON; isa++)
         for (int i = 0; posenc_isa_available(isa) && i < 3 * KINDS * 2; i++) {
-            const struct sizes z = {2, 7, widths[i / KINDS % 3], POSENC_BF16, POSENC_F32};
+            const struct sizes z = {2, 7, widths[i / KINDS % 3], POSENC_BF16, POSENC_F32, i % 2};
             struct work w;
 
             work_new(&w, &z, i % KINDS, isa);
@@ -190,7 +191,7 @@ static void nothing_beyond_is_read_or_written(void **state)
         for (int i = 0; posenc_isa_available(isa) && i < some * 9 * KINDS; i++) {
             const int32_t pair = i % 9, place = i / 9 % TEST_PLACES;
             const struct sizes z = {3, 5, widths[i / 9 / KINDS], pair / 3 + POSENC_F32,
-                                    pair % 3 + POSENC_F32};
+                                    pair % 3 + POSENC_F32, i % 2};
             for (int at = 0; at < TEST_PLACES; at++)
                 check_pages(guards, &z, i / 9 % KINDS, isa,
                             (enum test_place)((place + at) % TEST_PLACES));
@@ -204,7 +205,7 @@ static void in_place_is_as_elsewhere(void **state)
     (void)state;
     for (int i = 0; i < 3 * KINDS; i++) {
         const int32_t dtype = POSENC_F32 + i % 3;
-        const struct sizes z = {5, 19, 50, dtype, dtype};
+        const struct sizes z = {5, 19, 50, dtype, dtype, 0};
         struct work w;
 
         work_new(&w, &z, i / 3, POSENC_ISA_DEFAULT);
@@ -234,10 +235,10 @@ static void in_place_is_as_elsewhere(void **state)
 }
 
 /* The bits of the definition, for two heads of one token. */
-static void check_wide(int64_t channels, int kind, int32_t isa)
+static void check_wide(int64_t channels, int kind, int32_t isa, int32_t across)
 {
     static float y[ROOM / 16], wide[ROOM / 16];
-    const struct sizes z = {1, 2, channels, POSENC_F32, POSENC_F32};
+    const struct sizes z = {1, 2, channels, POSENC_F32, POSENC_F32, across};
     struct work w;
 
     work_new(&w, &z, kind, isa);
@@ -254,7 +255,7 @@ static void check_wide(int64_t channels, int kind, int32_t isa)
         .row = row_memory,
         .weight = w.params.weight ? wide : NULL,
     };
-    model.out_layout = model.layout;
+    model.out_layout = across ? 3 - model.layout : model.layout;
     model.window = (int32_t)channels - 2 * model.pairs;
     for (int64_t i = 0; model.weight && i < 2 * channels; i++) {
         int64_t at = w.weight.shape[2] > 1 ? i : i % channels;
@@ -264,7 +265,8 @@ static void check_wide(int64_t channels, int kind, int32_t isa)
     append(&w);
     model_bits(&model, y);
     if (memcmp(y, out_memory, bytes_of(&w.out)))
-        fail_msg("isa %d, kind %d, %d channels: other bits", isa, kind, (int)channels);
+        fail_msg("isa %d, kind %d, %d channels, across %d: other bits", isa, kind, (int)channels,
+                 across);
     posenc_plan_free(w.plan);
 }
 
@@ -274,9 +276,13 @@ static void heads_may_be_wide(void **state)
 
     (void)state;
     for (int32_t isa = POSENC_ISA_SCALAR; isa <= POSENC_ISA_NEON; isa++)
-        for (int i = 0; posenc_isa_available(isa) && i < 9 * KINDS; i++)
-            if (i % KINDS != 5 && i % KINDS != 6) check_wide(widths[i / KINDS], i % KINDS, isa);
-            else if (i / KINDS < 5) check_wide(widths[i / KINDS], i % KINDS, isa);
+        for (int i = 0; posenc_isa_available(isa) && i < 9 * KINDS; i++) {
+            const int64_t most = i % KINDS == 5 || i % KINDS == 6 ? 4096 : INT64_MAX;
+            const int64_t channels = widths[i / KINDS];
+
+            for (int32_t across = 0; across < 2 && channels <= most; across++)
+                check_wide(channels, i % KINDS, isa, across);
+        }
 }
 
 /* The same keys, read forwards and backwards, and one row of them for two sequences. */
@@ -287,10 +293,10 @@ static void keys_may_have_any_strides(void **state)
 
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
-        const struct sizes z = {6, 3, 20, POSENC_F32, POSENC_F16};
+        const struct sizes z = {12, 3, 20, POSENC_F32, POSENC_F16, 0};
         struct work w;
 
-        work_new(&w, &(struct sizes){12, 3, 20, POSENC_F32, POSENC_F16}, kind, POSENC_ISA_DEFAULT);
+        work_new(&w, &z, kind, POSENC_ISA_DEFAULT);
         posenc_tensor_contiguous(&w.src, src_memory, z.from, 2, 6, 3, 20);
         if (w.plan) posenc_tensor_contiguous(&w.rows, row_memory, POSENC_F32, 2, 6, 1,
                                              w.rows.shape[3]);
@@ -326,7 +332,8 @@ static void a_large_call_is_as_small_ones(void **state)
 {
     (void)state;
     for (int i = 0; i < 3 * KINDS; i++) {
-        const struct sizes z = {700, 9, 128, POSENC_F32 + i % 3, POSENC_F32 + i / 3 % 3};
+        const struct sizes z = {700, 9, 128, POSENC_F32 + i % 3, POSENC_F32 + i / 3 % 3,
+                                i % 2};
         struct work w;
 
         work_new(&w, &z, i / 3, POSENC_ISA_DEFAULT);
