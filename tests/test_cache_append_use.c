@@ -7,7 +7,7 @@
 #include "support/stack.h"
 #include "support/test.h"
 
-enum { ROOM = 1 << 20, KINDS = 8 };
+enum { ROOM = 1 << 20, KINDS = 9 };
 
 static float src_memory[ROOM], row_memory[ROOM / 8], weight_memory[1 << 15];
 static uint32_t out_memory[ROOM], other_memory[ROOM];
@@ -29,7 +29,8 @@ struct sizes {
 static void set_kind(struct work *w, const struct sizes *z, int kind)
 {
     posenc_append_params *p = &w->params;
-    const int32_t channels = (int32_t)z->channels, pairs = kind % 2 ? channels / 2 : channels / 3;
+    const int whole = kind % 2 || kind == 8;
+    const int32_t channels = (int32_t)z->channels, pairs = channels / (whole ? 2 : 3);
     posenc_rope_params rope = test_params(kind % 4 < 2 ? POSENC_SPLIT_HALF : POSENC_ADJACENT,
                                           channels, 2 * (pairs ? pairs : 1));
 
@@ -38,8 +39,8 @@ static void set_kind(struct work *w, const struct sizes *z, int kind)
     rope.out_layout = z->across ? 3 - rope.layout : 0;
     w->plan = kind && channels % 2 == 0 ? test_plan(&rope) : NULL;
     p->norm = kind < 3 ? POSENC_NORM_NONE
-                       : kind % 2 ? POSENC_NORM_HEAD
-                                  : POSENC_NORM_PROJECTION;
+                       : whole ? POSENC_NORM_HEAD
+                               : POSENC_NORM_PROJECTION;
     p->norm_after = kind == 5 || kind == 6;
     p->eps = 1e-6;
     p->scale = kind == 2 || kind == 6 ? 0.3 : 0;
@@ -181,8 +182,8 @@ static void check_pages(const struct test_guard *guards, const struct sizes *z, 
 
 static void nothing_beyond_is_read_or_written(void **state)
 {
-    static const int64_t widths[] = {2, 7, 18, 34, 130, 514};
-    const int some = test_quick() ? 3 : 6;
+    static const int64_t widths[] = {7, 18, 64, 128, 2, 34, 130, 514};
+    const int some = test_quick() ? 4 : 8;
     struct test_guard guards[GUARDS];
 
     (void)state;
@@ -202,17 +203,19 @@ static void nothing_beyond_is_read_or_written(void **state)
 /* More heads than go together, whole or token by token, where they lie or elsewhere. */
 static void in_place_is_as_elsewhere(void **state)
 {
+    static const int64_t widths[] = {50, 64, 128};
+
     (void)state;
-    for (int i = 0; i < 3 * KINDS; i++) {
+    for (int i = 0; i < 9 * KINDS; i++) {
         const int32_t dtype = POSENC_F32 + i % 3;
-        const struct sizes z = {5, 19, 50, dtype, dtype, 0};
+        const struct sizes z = {5, 19, widths[i / 3 % 3], dtype, dtype, 0};
         struct work w;
 
-        work_new(&w, &z, i / 3, POSENC_ISA_DEFAULT);
+        work_new(&w, &z, i / 9, POSENC_ISA_DEFAULT);
         append(&w);
         const size_t bytes = bytes_of(&w.src);
         memcpy(other_memory, src_memory, bytes);
-        if (i / 3) assert_memory_not_equal(out_memory, src_memory, bytes);
+        if (i / 9) assert_memory_not_equal(out_memory, src_memory, bytes);
         posenc_cache_plain(&w.cache, &w.src);
         append(&w);
         assert_memory_equal(src_memory, out_memory, bytes);
