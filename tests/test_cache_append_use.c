@@ -7,6 +7,8 @@
 #include "support/stack.h"
 #include "support/test.h"
 
+#include "../src/kernels.h"
+
 enum { ROOM = 1 << 20, KINDS = 9 };
 
 static float src_memory[ROOM], row_memory[ROOM / 8], weight_memory[1 << 15];
@@ -300,6 +302,38 @@ static void heads_may_be_many(void **state)
             check_heads(20, widths[i / KINDS], i % KINDS, isa, i % 3 == 0);
 }
 
+/* Whatever the work, I8 holds what float32 would have held, quantised. */
+static void int8_is_what_floats_become(void **state)
+{
+    static int8_t got[ROOM / 8], expected[ROOM / 8];
+    static const int64_t widths[] = {64, 96, 128};
+    const struct posenc_kernels *plain = posenc_kernels_get(POSENC_ISA_SCALAR);
+
+    (void)state;
+    for (int i = 0; i < 9 * KINDS; i++) {
+        const struct sizes z = {3, 19, widths[i / 3 % 3], POSENC_F32 + i % 3, POSENC_F32, 0};
+        const size_t heads = (size_t)(z.tokens * z.heads), channels = (size_t)z.channels;
+        const size_t groups = i % 2 ? 1 : channels / 32;
+        float scales[2][3 * 19 * 4];
+        struct work w;
+
+        work_new(&w, &z, i / 9, POSENC_ISA_DEFAULT);
+        append(&w);
+        for (size_t h = 0; h < heads; h++)
+            plain->quantise((float *)out_memory + h * channels, groups, channels / groups,
+                            expected + h * channels, &scales[0][h * groups], POSENC_F32);
+        w.cache.rows.dtype = POSENC_I8;
+        w.cache.rows.data = got;
+        posenc_tensor_contiguous(&w.cache.scales, scales[1], POSENC_F32, 1, z.tokens, z.heads,
+                                 (int64_t)groups);
+        memset(got, 0x55, sizeof got);
+        append(&w);
+        assert_memory_equal(got, expected, heads * channels);
+        assert_memory_equal(scales[1], scales[0], heads * groups * sizeof(float));
+        posenc_plan_free(w.plan);
+    }
+}
+
 /* The same keys, read forwards and backwards, and one row of them for two sequences. */
 static void keys_may_have_any_strides(void **state)
 {
@@ -371,6 +405,7 @@ int main(void)
         cmocka_unit_test(in_place_is_as_elsewhere),
         cmocka_unit_test(heads_may_be_wide),
         cmocka_unit_test(heads_may_be_many),
+        cmocka_unit_test(int8_is_what_floats_become),
         cmocka_unit_test(keys_may_have_any_strides),
         cmocka_unit_test(a_large_call_is_as_small_ones),
     };
