@@ -71,13 +71,12 @@ static int32_t check_params(struct posenc_attention_job *job, posenc_error *erro
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.%s is given: must be NULL, caches have their own",
                            p->first_keys ? "first_keys" : "key_starts");
-    if (k->kind != POSENC_CACHE_RING)
-        return POSENC_OK;
-    if (p->keep && p->keep != k->keep)
+    if (k->kind == POSENC_CACHE_RING && p->keep && p->keep != k->keep)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "params.keep is %d: must be 0 or that of the ring, %d", p->keep,
                            k->keep);
-    job->keep = k->keep;
+    if (k->kind == POSENC_CACHE_RING)
+        job->keep = k->keep;
     return POSENC_OK;
 }
 
@@ -97,7 +96,9 @@ static int32_t check_headers(const struct posenc_attention_job *job, posenc_erro
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "k.header: its keys are rotated and params.key_rows is given: must be "
                            "keys that are not");
-    int asked = p->key_rows ? is_rotated(k) : p->query_rows != NULL;
+    /* Spans leave output_rows to the join. */
+    const int asked = p->key_rows ? is_rotated(k)
+                                  : p->query_rows || (p->rope && !p->output_rows && !job->state);
     int32_t status =
         asked ? posenc_cache_header_check(k, p->rope, "params.rope", error) : POSENC_OK;
     if (!status && is_rotated(v) && !p->output_rows && v->cache.header != k->cache.header &&
@@ -152,6 +153,11 @@ int32_t posenc_attention_slots_check(const struct posenc_attention_job *job, pos
     int32_t status = POSENC_OK;
     if (posenc_tensor_is_empty(job->q))
         return POSENC_OK;
+    if (job->k_map->cache.kind != POSENC_CACHE_CONTIGUOUS && !job->params.key_counts)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "params.key_counts is NULL: must be given with k.kind %d, whose slots "
+                           "are not the keys in use",
+                           (int64_t)job->k_map->cache.kind);
     for (int64_t n = 0; !status && n < job->sequences; n++) {
         const struct posenc_attention_sequence s = posenc_attention_sequence_of(job, n);
         if (!s.queries)

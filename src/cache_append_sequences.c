@@ -86,7 +86,13 @@ static int32_t check_keys(const struct posenc_append *call, posenc_error *error)
                    0, 1},
     };
     int32_t status = posenc_view_check(&view, &words, "params.keys", error);
-    return status ? status : posenc_cache_apart(&call->map, &view, error);
+    if (!status)
+        status = posenc_cache_apart(&call->map, &view, error);
+    if (!status && !p->key_stride[1] && shape[1] > 1)
+        status = posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                             "params.key_stride[1] is 0 with %d tokens: each has a key of its own",
+                             shape[1]);
+    return status;
 }
 
 /* In place a token stays where it is. */

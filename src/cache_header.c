@@ -70,6 +70,14 @@ int32_t posenc_cache_header_init(posenc_cache_header *header, const posenc_cache
     return POSENC_OK;
 }
 
+static int is_rotated(const posenc_cache_header *h)
+{
+    for (size_t i = 0; i < sizeof(h->fingerprint); i++)
+        if (h->fingerprint[i])
+            return 1;
+    return 0;
+}
+
 int32_t posenc_cache_stored_check(const struct posenc_cache_map *map, posenc_error *error)
 {
     posenc_cache_header h = {0}, now = {0};
@@ -86,18 +94,14 @@ int32_t posenc_cache_stored_check(const struct posenc_cache_map *map, posenc_err
                            "%d, %d",
                            map->name, (int64_t)h.dtype, (int64_t)h.scale_dtype, (int64_t)h.group,
                            (int64_t)now.dtype, (int64_t)now.scale_dtype, (int64_t)now.group);
+    if (is_rotated(&h) && map->channels != h.head_dim && map->channels != h.rotary_dim)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "%s.header says head_dim %d, rotary_dim %d: the cache has %d channels",
+                           map->name, (int64_t)h.head_dim, (int64_t)h.rotary_dim, map->channels);
     if (h.first_key < 0 || h.first_key > POSENC_CACHE_FARTHEST)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
                            "%s.header.first_key is %d: must be 0..2^53", map->name, h.first_key);
     return POSENC_OK;
-}
-
-static int is_rotated(const posenc_cache_header *h)
-{
-    for (size_t i = 0; i < sizeof(h->fingerprint); i++)
-        if (h->fingerprint[i])
-            return 1;
-    return 0;
 }
 
 static int32_t fail_integer(const struct posenc_cache_map *map, const char *what, int32_t stored,

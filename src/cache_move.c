@@ -53,6 +53,11 @@ int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *delta
         status = posenc_turn_apart(&turn, &copy, error);
     if (status)
         return posenc_turn_named(status, "deltas", error);
+    if (copy.kind != POSENC_POSITIONS_IDS && turn.count > 1)
+        return posenc_fail(error, POSENC_ERROR_ARGUMENT,
+                           "deltas.kind is %d: would turn each key by one more than the last; one "
+                           "delta for all is POSENC_POSITIONS_IDS with strides 0",
+                           (int64_t)copy.kind);
     turn.positions[0] = &copy;
     turn.one_row = is_one_row(&copy);
     turn.rows = fill_rows;

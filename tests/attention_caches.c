@@ -170,7 +170,7 @@ static void make_kind(struct caches *c, int32_t kind)
 /* first_keys, counts and turns from the plain call into the caches and the cached call. */
 static void make_arrays(struct caches *c)
 {
-    int full = c->k.kind != POSENC_CACHE_RING || pick(c, 0, 1);
+    int full = c->k.kind == POSENC_CACHE_CONTIGUOUS;
     c->firsts = array_of(c->sequences, sizeof(*c->firsts));
     c->counts = array_of(c->sequences, sizeof(*c->counts));
     c->turns = array_of(c->sequences, sizeof(*c->turns));

@@ -234,13 +234,15 @@ static void unseen_pages_are_never_touched(void **state)
 static void spans_need_their_own_pages_alone(void **state)
 {
     const int64_t channels = sysconf(_SC_PAGESIZE) / (PAGE_SLOTS * (int64_t)sizeof(float));
-    struct problem p = windowed(2, PAGES * PAGE_SLOTS, channels);
+    const int64_t last = PAGES * PAGE_SLOTS;
+    struct problem p = windowed(2, last, channels);
     struct fenced f[2];
     posenc_tensor state_of_span;
     float *sums = calloc((size_t)(2 * 4 * (channels + 17)), sizeof(float));
     posenc_error error = {0, ""};
     (void)state;
     assert_non_null(sums);
+    p.params.key_counts = &last;
     p.params.window_left = p.params.keep = 0;
     posenc_tensor_contiguous(&state_of_span, sums, POSENC_F32, 1, 2, 4, channels + 17);
     fenced_init(&f[0], &p.k);

@@ -194,6 +194,7 @@ static void places_are_checked(void **state)
     WITH(params.keys, memory.keys, ARGUMENT, "params.keys is given with start");
     now.params.keys = memory.keys;
     WITH(params.key_stride[0], INT64_MAX, ARGUMENT, "params.key_stride[0] is 9223372036854775807");
+    WITH(params.keys, memory.keys, ARGUMENT, "params.key_stride[1] is 0 with 3 tokens");
     now.params.keys = memory.keys;
     now.params.key_stride[1] = 1;
     memory.keys[2] = 8;

@@ -130,6 +130,9 @@ static void each_fact_has_its_text(void **state)
     q.isa = POSENC_ISA_SCALAR; /* no fact of a plan */
     q.max_position = 5000;
     refused_by(&h, &cache, &q, NULL);
+    posenc_cache_header wider = h;
+    wider.head_dim = 65;
+    refused_by(&wider, &cache, &p, "cache.header says head_dim 65, rotary_dim 32|64 channels");
     q = p;
     q.out_layout = POSENC_ADJACENT;
     refused_by(&h, &cache, &q, "cache.header|layout 2, plan has 1|the same plan");

@@ -261,6 +261,25 @@ static void tables_and_headers_are_refused(void **state)
     posenc_plan_free(plan);
 }
 
+static void deltas_do_not_count_up(void **state)
+{
+    static float data[3 * 4];
+    posenc_tensor rows;
+    posenc_cache c;
+    posenc_positions deltas;
+    posenc_error error = {0, ""};
+    const posenc_rope_params params = test_params(POSENC_ADJACENT, 4, 4);
+    posenc_plan *plan = test_plan(&params);
+    (void)state;
+    posenc_tensor_contiguous(&rows, data, POSENC_F32, 1, 3, 1, 4);
+    posenc_cache_plain(&c, &rows);
+    posenc_positions_start(&deltas, -5);
+    test_refused(posenc_cache_move(plan, &deltas, &c, 0, 0, 2, &error),
+                 POSENC_ERROR_ARGUMENT, &error, "deltas.kind is 0|one delta for all");
+    test_ok(posenc_cache_move(plan, &deltas, &c, 0, 0, 1, &error), &error);
+    posenc_plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +289,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(int8_has_a_widest_head),
         cmocka_unit_test(tables_and_headers_are_refused),
+        cmocka_unit_test(deltas_do_not_count_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,8 @@ typedef struct posenc_append_params {
     int64_t sequences;           /* > 0: packed into batch row 0 of src */
     const int64_t *token_starts; /* [sequences + 1], from 0 to T, never falling */
     const int64_t *keys;         /* instead: token (b, t) becomes the key keys[b*key_stride[0] + */
-    int64_t key_stride[2];       /* t*key_stride[1]]; < 0: it is left out (padding). Not packed */
+    int64_t key_stride[2];       /* t*key_stride[1]]; < 0: it is left out (padding). Not packed. */
+                                 /* key_stride[1] is not 0 where there are several tokens */
 
     /* What is done to a head on its way, in this order unless norm_after */
     int32_t norm;                /* POSENC_NORM_* */
@@ -162,8 +163,10 @@ POSENC_API int32_t posenc_cache_append(const posenc_append_params *params,
  *
  * - Sequence s is batch row s of q, or the s-th packed one; key_starts is NULL.
  * - first_key and first_keys are 0 and NULL: the cache has its own.
- * - key_counts[s] counts keys from the first on, in a RING those that were overwritten too; NULL =
- *   all slots. A RING holds the kept keys and the last slots - keep; keep is its own, or 0.
+ * - key_counts[s] counts keys from the first on, in a RING those that were overwritten too. Only
+ *   CONTIGUOUS may leave it NULL: all slots. A RING holds the kept keys and the last slots - keep;
+ *   keep is its own, or 0.
+ * - A header of k must be that of params.rope, if rope is given and not for output_rows alone.
  * - Where posenc_attention indexes by stored key (bias, weights, key_rows, rotate_from, ALiBi's
  *   key_positions), the index is j - f, in a RING the slot, and Tk is slots, PAGED sequence_pages
  *   times slots. key_rows may have, and key_positions has, a batch row for each sequence.
@@ -185,13 +188,14 @@ POSENC_API int32_t posenc_attention_cached_spans(const posenc_attention_params *
  * Turns cached keys as if their tokens stood elsewhere: key first + t of sequence b (of a single
  * one: batch row 0) by the delta position(b, t) of `deltas`, any axes, with the length and sets of
  * its rotation; no limit of the plan but 32 bits. One delta for all keys: IDS of one number, both
- * strides 0 (START and STARTS would count up from key to key). The attention factor is not applied
- * again; xPos decays by the delta alone. A key whose deltas are all 0 keeps its bytes. Arithmetic
- * as posenc_rotate with the row that EXACT has for the delta and the plan's frequencies, whatever
- * the recipe, rounded once to the stored type; I8: groups that turn get new scales, heads have 8192
- * channels at most. Refused for plans from tables: posenc_cache_rebase from a plan to itself moves
- * by any rows. Refused too, in both: a page that holds keys of the call in two places, as where
- * sequences share it. Logical indices are the caller's to change.
+ * strides 0 (START and STARTS, which count up from key to key, are refused for more than one). The
+ * attention factor is not applied again; xPos decays by the delta alone. A key whose deltas are all
+ * 0 keeps its bytes. Arithmetic as posenc_rotate with the row that EXACT has for the delta and the
+ * plan's frequencies, whatever the recipe, rounded once to the stored type; I8: groups that turn
+ * get new scales, heads have 8192 channels at most. Refused for plans from tables:
+ * posenc_cache_rebase from a plan to itself moves by any rows. Refused too, in both: a page that
+ * holds keys of the call in two places, as where sequences share it. Logical indices are the
+ * caller's to change.
  */
 POSENC_API int32_t posenc_cache_move(const posenc_plan *plan, const posenc_positions *deltas,
                                      const posenc_cache *cache, int64_t sequence, int64_t first,

@@ -207,7 +207,7 @@ static void cache(int32_t dtype, int32_t norm, int after)
     static float rows[TOKENS * WINDOW], source[VALUES], out[VALUES], weights[WIDTH];
     static uint32_t stored[PAGES * SLOTS * HEADS * WIDTH], scales[PAGES * SLOTS * HEADS];
     static const int32_t pages[] = {2, 0, 3};
-    const int64_t delta = -3;
+    const int64_t delta = -3, count = TOKENS;
     posenc_plan *plan = plan_of_kind(PLAIN), *other = plan_of_kind(VLLM);
     posenc_positions positions, deltas;
     posenc_tensor row_view, src, view, weight;
@@ -253,7 +253,7 @@ static void cache(int32_t dtype, int32_t norm, int after)
     attention.causal = 1;
     attention.window_left = 2;
     attention.keep = 1;
-    attention.align = POSENC_ALIGN_TOP_LEFT;
+    attention.key_counts = &count;
     must(posenc_attention_cached(&attention, &src, &keys, &keys, &view, &error));
     add_to_hash(stored, PAGES * SLOTS * HEADS * WIDTH * sizeof_type(dtype), sizeof_type(dtype));
     add_to_hash(scales, PAGES * SLOTS * HEADS * 2, 2);
