@@ -112,8 +112,7 @@ typedef struct posenc_append_params {
 
     /* What is done to a head on its way, in this order unless norm_after */
     int32_t norm;                /* POSENC_NORM_* */
-    int32_t norm_after;          /* 1: the norm follows the rotation (Llama 4, */
-                                 /* HunYuan) */
+    int32_t norm_after;          /* 1: the norm follows the rotation (Llama 4, HunYuan) */
     double eps;                  /* added to the mean of squares; 0..1 */
     const posenc_tensor *weight; /* [1][1][1 or H][D] F32, F16 or BF16; NULL = 1. With a norm */
     int32_t weight_plus_one;     /* 1: the factor is 1 + weight (Gemma) */
