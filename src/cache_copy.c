@@ -12,7 +12,7 @@ static int32_t check_sequence(const char *name, int64_t sequence,
                        map->sequences - 1);
 }
 
-static int32_t check_sequences(struct posenc_copy *copy, posenc_error *error)
+static int32_t check_sequences(struct posenc_key_copy *copy, posenc_error *error)
 {
     int32_t status = check_sequence("from_sequence", copy->from_sequence, &copy->from, error);
     if (!status)
@@ -34,7 +34,7 @@ static int32_t check_sequences(struct posenc_copy *copy, posenc_error *error)
     return POSENC_OK;
 }
 
-static int32_t check_shapes(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_shapes(const struct posenc_key_copy *copy, posenc_error *error)
 {
     if (copy->from.heads != copy->to.heads || copy->from.channels != copy->to.channels)
         return posenc_fail(error, POSENC_ERROR_ARGUMENT,
@@ -51,7 +51,7 @@ static int32_t check_shapes(const struct posenc_copy *copy, posenc_error *error)
 }
 
 /* The keys that are read and those that are written. */
-static int32_t check_keys(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_keys(const struct posenc_key_copy *copy, posenc_error *error)
 {
     int32_t status = POSENC_OK;
     const int64_t of_from = posenc_cache_unlike(&copy->from, copy->sequences);
@@ -70,7 +70,7 @@ static int32_t check_keys(const struct posenc_copy *copy, posenc_error *error)
 }
 
 /* What is read beside the keys must not be written. */
-static int32_t check_arrays(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_arrays(const struct posenc_key_copy *copy, posenc_error *error)
 {
     const struct posenc_cache_map *from = &copy->from;
     struct posenc_array keys;
@@ -91,7 +91,7 @@ static int32_t check_arrays(const struct posenc_copy *copy, posenc_error *error)
     return status;
 }
 
-static int32_t check(struct posenc_copy *copy, posenc_error *error)
+static int32_t check(struct posenc_key_copy *copy, posenc_error *error)
 {
     int32_t status = check_shapes(copy, error);
     if (!status)
@@ -117,7 +117,7 @@ int32_t posenc_cache_copy(const posenc_cache *from, int64_t from_sequence, int64
                           const int64_t *keys, const posenc_cache *to, int64_t to_sequence,
                           int64_t first, int64_t count, posenc_error *error)
 {
-    struct posenc_copy copy = {
+    struct posenc_key_copy copy = {
         .from_sequence = from_sequence,
         .to_sequence = to_sequence,
         .keys = keys,

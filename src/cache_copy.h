@@ -8,7 +8,7 @@
 
 /* Key first + t of sequence to_sequence + b becomes what key keys[t], or from_first + t, of
  * from_sequence + b is. */
-struct posenc_copy {
+struct posenc_key_copy {
     struct posenc_cache_map from, to;
     int64_t from_sequence, to_sequence, sequences;
     const int64_t *keys;
@@ -16,13 +16,13 @@ struct posenc_copy {
     const struct posenc_kernels *kernels;
 };
 
-static inline int64_t posenc_copy_key(const struct posenc_copy *copy, int64_t t)
+static inline int64_t posenc_copy_key(const struct posenc_key_copy *copy, int64_t t)
 {
     return copy->keys ? copy->keys[t] : copy->from_first + t;
 }
 
 /* 1 if what is stored need not be computed: bytes alone are copied. */
-static inline int posenc_copy_is_plain(const struct posenc_copy *copy)
+static inline int posenc_copy_is_plain(const struct posenc_key_copy *copy)
 {
     const struct posenc_cache_map *from = &copy->from, *to = &copy->to;
     return from->cache.rows.dtype == to->cache.rows.dtype && from->groups == to->groups &&
@@ -30,10 +30,10 @@ static inline int posenc_copy_is_plain(const struct posenc_copy *copy)
 }
 
 /* Fails if a token would be read after it was written. Keys and pages have passed. */
-int32_t posenc_copy_apart(const struct posenc_copy *copy, posenc_error *error);
+int32_t posenc_copy_apart(const struct posenc_key_copy *copy, posenc_error *error);
 
 /* Copies. All has been checked. */
-void posenc_copy_keys(const struct posenc_copy *copy);
+void posenc_copy_keys(const struct posenc_key_copy *copy);
 
 /* Heads of I8 that are computed go through so many floats. */
 enum { POSENC_COPY_CHANNELS = 8192 };

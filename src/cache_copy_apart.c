@@ -4,14 +4,14 @@
 #include "error.h"
 
 /* 1 if both caches are the same rows and scales. */
-static int is_one_memory(const struct posenc_copy *copy)
+static int is_one_memory(const struct posenc_key_copy *copy)
 {
     const posenc_cache *from = &copy->from.cache, *to = &copy->to.cache;
     return posenc_views_equal(&from->rows, &to->rows) && copy->from.groups == copy->to.groups &&
            (!copy->to.groups || posenc_views_equal(&from->scales, &to->scales));
 }
 
-static int32_t check_disjoint(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_disjoint(const struct posenc_key_copy *copy, posenc_error *error)
 {
     int32_t status = posenc_cache_apart(&copy->to, &copy->from.rows, error);
     if (!status && copy->from.groups)
@@ -25,7 +25,7 @@ static const int32_t *pages_of(const struct posenc_cache_map *map, int64_t seque
 }
 
 /* 1 if keys of equal index are the same slots. */
-static int is_one_map(const struct posenc_copy *copy)
+static int is_one_map(const struct posenc_key_copy *copy)
 {
     const struct posenc_cache_map *from = &copy->from, *to = &copy->to;
     const int64_t a = copy->from_sequence, b = copy->to_sequence;
@@ -48,7 +48,7 @@ static int64_t entry_of(const struct posenc_cache_map *map, int64_t sequence, in
 }
 
 /* The pages [low, low + 8 WINDOW_BYTES) that are written, a bit each. */
-static void mark_pages(const struct posenc_copy *copy, int64_t low, uint8_t *bits)
+static void mark_pages(const struct posenc_key_copy *copy, int64_t low, uint8_t *bits)
 {
     const int64_t sequence = copy->to_sequence, last = copy->first + copy->count - 1;
     const int64_t end = entry_of(&copy->to, sequence, last);
@@ -61,7 +61,7 @@ static void mark_pages(const struct posenc_copy *copy, int64_t low, uint8_t *bit
 }
 
 /* Fails if a page that is read, by an entry from `own` on, is written too. */
-static int32_t check_pages(const struct posenc_copy *copy, int64_t own, posenc_error *error)
+static int32_t check_pages(const struct posenc_key_copy *copy, int64_t own, posenc_error *error)
 {
     uint8_t bits[WINDOW_BYTES];
     const int64_t pages = copy->to.cache.rows.shape[0], slots = copy->to.cache.rows.shape[1];
@@ -84,7 +84,7 @@ static int32_t check_pages(const struct posenc_copy *copy, int64_t own, posenc_e
 }
 
 /* The slots of a ring are those of other keys too, which may be no part of the copy. */
-static int32_t check_ring(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_ring(const struct posenc_key_copy *copy, posenc_error *error)
 {
     const posenc_cache *c = &copy->to.cache;
     const int64_t room = copy->to.capacity - c->keep;
@@ -101,7 +101,7 @@ static int32_t check_ring(const struct posenc_copy *copy, posenc_error *error)
 }
 
 /* What is read at t lies at first + t or above, and what was written before lies below. */
-static int32_t check_downward(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_downward(const struct posenc_key_copy *copy, posenc_error *error)
 {
     for (int64_t t = 0; t < copy->count; t++)
         if (posenc_copy_key(copy, t) < copy->first + t)
@@ -113,7 +113,7 @@ static int32_t check_downward(const struct posenc_copy *copy, posenc_error *erro
 }
 
 /* The same in pages, one of which may stand in the table twice. */
-static int32_t check_own_pages(const struct posenc_copy *copy, posenc_error *error)
+static int32_t check_own_pages(const struct posenc_key_copy *copy, posenc_error *error)
 {
     const int64_t sequence = copy->to_sequence, last = copy->first + copy->count - 1;
     int32_t status = check_downward(copy, error);
@@ -122,7 +122,7 @@ static int32_t check_own_pages(const struct posenc_copy *copy, posenc_error *err
     return status ? status : check_pages(copy, entry_of(&copy->to, sequence, last) + 1, error);
 }
 
-int32_t posenc_copy_apart(const struct posenc_copy *copy, posenc_error *error)
+int32_t posenc_copy_apart(const struct posenc_key_copy *copy, posenc_error *error)
 {
     const posenc_cache *from = &copy->from.cache, *to = &copy->to.cache;
     if (copy->count == 0 || copy->sequences == 0 || copy->to.heads == 0)
@@ -141,7 +141,7 @@ int32_t posenc_copy_apart(const struct posenc_copy *copy, posenc_error *error)
                            copy->sequences);
     if (!paged && copy->from_sequence != copy->to_sequence)
         return POSENC_OK;
-    struct posenc_copy one = *copy;
+    struct posenc_key_copy one = *copy;
     for (int64_t b = 0; b < copy->sequences; b++) {
         one.from_sequence = copy->from_sequence + b;
         one.to_sequence = copy->to_sequence + b;

@@ -36,7 +36,7 @@ static void convert(const struct posenc_kernels *kernels, const void *src, int32
 }
 
 /* A head that is or becomes I8. */
-static void copy_head(const struct posenc_copy *copy, struct posenc_cache_slot a,
+static void copy_head(const struct posenc_key_copy *copy, struct posenc_cache_slot a,
                       struct posenc_cache_slot b, int64_t head)
 {
     float values[POSENC_COPY_CHANNELS];
@@ -57,7 +57,7 @@ static void copy_head(const struct posenc_copy *copy, struct posenc_cache_slot a
         convert(copy->kernels, values, POSENC_F32, dst, to->cache.rows.dtype, to->channels);
 }
 
-static void compute_token(const struct posenc_copy *copy, struct posenc_cache_slot a,
+static void compute_token(const struct posenc_key_copy *copy, struct posenc_cache_slot a,
                           struct posenc_cache_slot b)
 {
     const posenc_tensor *from = &copy->from.cache.rows, *to = &copy->to.cache.rows;
@@ -74,7 +74,7 @@ static void compute_token(const struct posenc_copy *copy, struct posenc_cache_sl
                 posenc_cache_row(&copy->to, b, h), to->dtype, heads / steps * channels);
 }
 
-static void copy_run(const struct posenc_copy *copy, struct posenc_cache_slot a,
+static void copy_run(const struct posenc_key_copy *copy, struct posenc_cache_slot a,
                      struct posenc_cache_slot b, int64_t tokens)
 {
     if (posenc_copy_is_plain(copy)) {
@@ -88,7 +88,7 @@ static void copy_run(const struct posenc_copy *copy, struct posenc_cache_slot a,
 }
 
 /* How many keys from t on lie side by side in both caches. */
-static int64_t run_of(const struct posenc_copy *copy, int64_t from, int64_t to, int64_t t)
+static int64_t run_of(const struct posenc_key_copy *copy, int64_t from, int64_t to, int64_t t)
 {
     const int64_t key = posenc_copy_key(copy, t);
     const int64_t a = posenc_cache_run(&copy->from, from, key);
@@ -102,7 +102,7 @@ static int64_t run_of(const struct posenc_copy *copy, int64_t from, int64_t to, 
     return n;
 }
 
-void posenc_copy_keys(const struct posenc_copy *copy)
+void posenc_copy_keys(const struct posenc_key_copy *copy)
 {
     if (copy->to.heads == 0)
         return;

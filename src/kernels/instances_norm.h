@@ -5,12 +5,27 @@
  *
  * Template. Before the inclusion:
  *   KERNEL(name)                     the name of a kernel table of this ISA
- *   SQUARES(from)                    defines squares_FROM, a posenc_squares_kernel
- *   NORM_ROTATE(layout, from, to)    defines norm_rotate_LAYOUT_FROM_TO, a posenc_norm_kernel
- *   NORM_SCALE(from, to)             defines norm_scale_FROM_TO, a posenc_norm_kernel
+ *   squares(job, from)               the body of a posenc_squares_kernel for a dtype
+ *   norm_rotate(job, layout, from, to), norm_scale(job, from, to)
+ *                                    those of posenc_norm_kernels
  *   NORM_TURN(layout, from, to)      defines norm_turn_LAYOUT_FROM_TO, a posenc_norm_turn_kernel;
  *                                    an ISA may go without
  */
+#define SQUARES(from)                                                                          \
+    static void squares_##from(const struct posenc_squares_job *job)                           \
+    {                                                                                          \
+        squares(job, POSENC_##from);                                                           \
+    }
+#define NORM_ROTATE(layout, from, to)                                                          \
+    static void norm_rotate_##layout##_##from##_##to(const struct posenc_norm_job *job)        \
+    {                                                                                          \
+        norm_rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                         \
+    }
+#define NORM_SCALE(from, to)                                                                   \
+    static void norm_scale_##from##_##to(const struct posenc_norm_job *job)                    \
+    {                                                                                          \
+        norm_scale(job, POSENC_##from, POSENC_##to);                                           \
+    }
 #define NORM_FROM(layout, from)                                                                    \
     NORM_ROTATE(layout, from, F32) NORM_ROTATE(layout, from, F16) NORM_ROTATE(layout, from, BF16)
 #define NORM_ALL(layout) NORM_FROM(layout, F32) NORM_FROM(layout, F16) NORM_FROM(layout, BF16)

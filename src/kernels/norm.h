@@ -177,22 +177,6 @@ static void fold_ADJACENT(const float *cos, const float *sin, const float *p, co
     }
 }
 
-#define SQUARES(from)                                                                          \
-    static void squares_##from(const struct posenc_squares_job *job)                           \
-    {                                                                                          \
-        squares(job, POSENC_##from);                                                           \
-    }
-#define NORM_ROTATE(layout, from, to)                                                          \
-    static void norm_rotate_##layout##_##from##_##to(const struct posenc_norm_job *job)        \
-    {                                                                                          \
-        norm_rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                         \
-    }
-#define NORM_SCALE(from, to)                                                                   \
-    static void norm_scale_##from##_##to(const struct posenc_norm_job *job)                    \
-    {                                                                                          \
-        norm_scale(job, POSENC_##from, POSENC_##to);                                           \
-    }
-
 #if POSENC_LANES >= 16
 /* Widths 64 and 128 take whole vectors and fit the registers. */
 static POSENC_INLINE void norm_turn(const struct posenc_norm_turn_job *job, int layout, int from,

@@ -95,21 +95,5 @@ void posenc_stream_scalar(const void *src, void *dst, size_t bytes)
 
 void posenc_stream_end_scalar(void) {}
 
-#define SQUARES(from)                                                                          \
-    static void squares_##from(const struct posenc_squares_job *job)                           \
-    {                                                                                          \
-        squares(job, POSENC_##from);                                                           \
-    }
-#define NORM_ROTATE(layout, from, to)                                                          \
-    static void norm_rotate_##layout##_##from##_##to(const struct posenc_norm_job *job)        \
-    {                                                                                          \
-        norm_rotate(job, POSENC_##layout, POSENC_##from, POSENC_##to);                         \
-    }
-#define NORM_SCALE(from, to)                                                                   \
-    static void norm_scale_##from##_##to(const struct posenc_norm_job *job)                    \
-    {                                                                                          \
-        norm_scale(job, POSENC_##from, POSENC_##to);                                           \
-    }
-
 #define KERNEL(name) posenc_##name##_scalar
 #include "../../kernels/instances_norm.h"
