@@ -76,15 +76,16 @@ static size_t block_kernels(const struct posenc_attention_kernels *kernels[TEST_
     return count;
 }
 
-/* Where a packed tile has channel c: the chains, channels c mod 16, by their bits in reverse. */
+/* Where a packed tile has channel c: the channels c mod 8 side by side, these by their bits in
+ * reverse. */
 static int64_t place_of(int64_t c, int64_t channels)
 {
-    int64_t place = c / 16;
-    for (int64_t i = 0; i < 16; i++) {
-        int64_t r = (i & 1) * 8 + (i >> 1 & 1) * 4 + (i >> 2 & 1) * 2 + (i >> 3);
-        if (r == c % 16)
+    int64_t place = c / 8;
+    for (int64_t i = 0; i < 8; i++) {
+        int64_t r = (i & 1) * 4 + (i & 2) + (i >> 2);
+        if (r == c % 8)
             return place;
-        place += channels / 16 + (r < channels % 16);
+        place += channels / 8 + (r < channels % 8);
     }
     return -1;
 }

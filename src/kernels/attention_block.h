@@ -20,12 +20,14 @@
 
 enum {
     TILE = POSENC_ATTENTION_TILE,
-    CHAINS = POSENC_ATTENTION_CHAINS,
+    PAIRS = POSENC_CHAIN_PAIRS,
     ROWS = 6,
     VECTORS = POSENC_REGISTERS >= 32 ? 4 : 2,
     UNIT = 16 / N, /* vectors of 16 floats: what slots and channels are counted in */
     UNITS = VECTORS / UNIT,
-    LEVELS = 4,    /* of the halving tree */
+    /* Two chains of each sum are under way. */
+    SUM_ROWS = POSENC_REGISTERS >= 32 ? 6 : 3,
+    SUM_VECTORS = 2,
     DIFFERENT = 16 /* slots that only some rows of a block see: from here on one row at a time */
 };
 
@@ -49,51 +51,87 @@ static struct group next_group(int64_t *next, int64_t rows, const uint8_t *begin
     return g;
 }
 
+/* Of a pair of chains, c and c + 8 on. */
+struct chains {
+    FLOATS at[SUM_ROWS][SUM_VECTORS];
+};
+
+/* The keys' vectors are loaded once for all rows: by each product, they would be more loads than
+ * the ports for them take in the time of the products. */
+static POSENC_INLINE struct chains next_link(int rows, int vectors, const float *const *q,
+                                             int64_t c, const float *packed, struct chains s)
+{
+    FLOATS k[SUM_VECTORS];
+#pragma GCC unroll 2
+    for (int j = 0; j < vectors; j++)
+        k[j] = LANES(once)(LANES(load_f32)(packed + j * N));
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++) {
+        FLOATS x = LANES(set1)(q[r][c]);
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++)
+            s.at[r][j] = LANES(fma)(x, k[j], s.at[r][j]);
+    }
+    return s;
+}
+
+static POSENC_INLINE struct chains no_links(int rows, int vectors)
+{
+    struct chains s;
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++)
+            s.at[r][j] = LANES(set1)(0.0f);
+    return s;
+}
+
+/* The halving tree from its second level on. */
+static POSENC_INLINE FLOATS add_pairs(const float *pair, int64_t step)
+{
+    FLOATS s[PAIRS];
+#pragma GCC unroll 8
+    for (int i = 0; i < PAIRS; i++)
+        s[i] = LANES(load_f32)(pair + i * step);
+#pragma GCC unroll 4
+    for (int left = PAIRS / 2; left > 0; left /= 2)
+#pragma GCC unroll 4
+        for (int i = 0; i < left; i++)
+            s[i] = LANES(add)(s[2 * i], s[2 * i + 1]);
+    return s[0];
+}
+
 /*
- * Sums of `rows` rows with the `vectors` vectors of slots from `packed` on, one chain after the
- * other. Like the bits of a counter, the i-th chain finishes as many levels of the halving tree as
- * i ends in ones.
+ * Sums of `rows` rows with the `vectors` vectors of slots from `packed` on. Two chains that the
+ * halving tree adds go side by side: one by itself would be stored twice as often, and a store takes
+ * the place of a product on some CPUs.
  */
 static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q, int64_t channels,
                                     const float *packed, float *const *sums)
 {
-    _Alignas(64) float pending[LEVELS][ROWS][VECTORS * N];
-    for (int i = 0; i < CHAINS; i++) {
-        struct block s;
-        int level = 0;
+    _Alignas(64) float pair[PAIRS][SUM_ROWS][SUM_VECTORS * N];
+    for (int i = 0; i < PAIRS; i++) {
+        struct chains a = no_links(rows, vectors), b = a;
+        int64_t c = posenc_pair_order[i];
+        for (; c + PAIRS < channels; c += 2 * PAIRS, packed += 2 * TILE) {
+            a = next_link(rows, vectors, q, c, packed, a);
+            b = next_link(rows, vectors, q, c + PAIRS, packed + TILE, b);
+        }
+        if (c < channels) {
+            a = next_link(rows, vectors, q, c, packed, a);
+            packed += TILE;
+        }
 #pragma GCC unroll 6
         for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll 2
             for (int j = 0; j < vectors; j++)
-                s.at[r][j] = LANES(set1)(0.0f);
-        for (int64_t c = posenc_chain_order[i]; c < channels; c += CHAINS, packed += TILE) {
-            FLOATS k[VECTORS];
-#pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++)
-                k[j] = LANES(load_f32)(packed + j * N);
-#pragma GCC unroll 6
-            for (int r = 0; r < rows; r++) {
-                FLOATS x = LANES(set1)(q[r][c]);
-#pragma GCC unroll 4
-                for (int j = 0; j < vectors; j++)
-                    s.at[r][j] = LANES(fma)(x, k[j], s.at[r][j]);
-            }
-        }
-        for (; i >> level & 1; level++)
-#pragma GCC unroll 6
-            for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-                for (int j = 0; j < vectors; j++)
-                    s.at[r][j] = LANES(add)(LANES(load_f32)(&pending[level][r][j * N]),
-                                            s.at[r][j]);
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            float *to = level == LEVELS ? sums[r] : pending[level][r];
-#pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++)
-                LANES(store_f32)(to + j * N, s.at[r][j]);
-        }
+                LANES(store_f32)(&pair[i][r][j * N], LANES(add)(a.at[r][j], b.at[r][j]));
     }
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++)
+            LANES(store_f32)(sums[r] + j * N, add_pairs(&pair[0][r][j * N], SUM_ROWS * SUM_VECTORS * N));
 }
 
 /* A row, and what it sees: bit `slot` of seen. */
@@ -174,12 +212,19 @@ typedef void sum_function(const float *const *q, int64_t channels, const float *
 typedef void total_function(const struct totals *t, const float *wide, int64_t padded,
                             int64_t channel);
 
-#define BLOCK(rows, units)                                                                         \
-    static __attribute__((noinline)) void sum_##rows##_##units(                                    \
+#define SUM(name, rows, vectors)                                                                   \
+    static __attribute__((noinline)) void sum_##name##_##vectors(                                  \
         const float *const *q, int64_t channels, const float *packed, float *const *sums)          \
     {                                                                                              \
-        sum_block(rows, units * UNIT, q, channels, packed, sums);                                  \
-    }                                                                                              \
+        sum_block(rows, vectors, q, channels, packed, sums);                                       \
+    }
+#define SUMS(name, rows) SUM(name, rows, 1) SUM(name, rows, 2)
+
+SUMS(most, SUM_ROWS)
+SUMS(two, 2)
+SUMS(one, 1)
+
+#define BLOCK(rows, units)                                                                         \
     static __attribute__((noinline)) void total_##rows##_##units(                                  \
         const struct totals *t, const float *wide, int64_t padded, int64_t channel)                \
     {                                                                                              \
@@ -201,10 +246,13 @@ BLOCKS(1)
 /* [size], [units - 1] */
 enum { SIZES = 3 };
 static const int size_rows[SIZES] = {ROWS, 2, 1};
-static sum_function *const sum_blocks[SIZES][UNITS] = {BY_UNITS(sum_6), BY_UNITS(sum_2),
-                                                       BY_UNITS(sum_1)};
 static total_function *const total_blocks[SIZES][UNITS] = {BY_UNITS(total_6), BY_UNITS(total_2),
                                                            BY_UNITS(total_1)};
+
+/* [size], [vectors - 1] */
+static const int sum_size_rows[SIZES] = {SUM_ROWS, 2, 1};
+static sum_function *const sum_blocks[SIZES][SUM_VECTORS] = {
+    {sum_most_1, sum_most_2}, {sum_two_1, sum_two_2}, {sum_one_1, sum_one_2}};
 
 /* The size of the next block where `left` rows of a group of `rows` are left. */
 static int next_size(int rows, int left)
@@ -213,24 +261,21 @@ static int next_size(int rows, int left)
 }
 
 /* The rows [first, first + rows) of a group, with the slots that one of them sees. */
-static void sum_rows(int size, const struct posenc_attention_products *job, const struct group *g,
-                     int first)
+static void sum_rows(int size, const struct posenc_attention_products *job, const int64_t *row)
 {
-    const float *q[ROWS];
-    float *sums[ROWS];
-    int64_t begin = TILE, end = 0, units;
-    for (int i = 0; i < size_rows[size]; i++) {
-        int64_t r = g->row[first + i];
-        q[i] = job->q[r];
-        begin = job->begin[r] < begin ? job->begin[r] : begin;
-        end = job->end[r] > end ? job->end[r] : end;
+    const float *q[SUM_ROWS];
+    float *sums[SUM_ROWS];
+    int64_t begin = TILE, end = 0;
+    for (int i = 0; i < sum_size_rows[size]; i++) {
+        q[i] = job->q[row[i]];
+        begin = job->begin[row[i]] < begin ? job->begin[row[i]] : begin;
+        end = job->end[row[i]] > end ? job->end[row[i]] : end;
     }
-    for (int64_t slot = begin / 16 * 16; slot < end; slot += units * 16) {
-        for (int i = 0; i < size_rows[size]; i++)
-            sums[i] = job->sums + g->row[first + i] * TILE + slot;
-        units = (end - slot + 15) / 16;
-        units = units < UNITS ? units : UNITS;
-        sum_blocks[size][units - 1](q, job->channels, job->packed + slot, sums);
+    for (int64_t slot = begin / N * N, vectors; slot < end; slot += vectors * N) {
+        for (int i = 0; i < sum_size_rows[size]; i++)
+            sums[i] = job->sums + row[i] * TILE + slot;
+        vectors = end - slot > N ? 2 : 1;
+        sum_blocks[size][vectors - 1](q, job->channels, job->packed + slot, sums);
     }
 }
 
@@ -238,9 +283,9 @@ void KERNEL(sums)(const struct posenc_attention_products *job)
 {
     for (int64_t next = 0; next < job->rows;) {
         struct group g = next_group(&next, job->rows, job->begin, job->end);
-        for (int i = 0, size; i < g.rows; i += size_rows[size]) {
-            size = next_size(g.rows, g.rows - i);
-            sum_rows(size, job, &g, i);
+        for (int i = 0, size; i < g.rows; i += sum_size_rows[size]) {
+            size = g.rows - i >= SUM_ROWS ? 0 : g.rows - i > 1 ? 1 : 2;
+            sum_rows(size, job, &g.row[i]);
         }
     }
 }
@@ -284,6 +329,8 @@ void KERNEL(totals)(const struct posenc_attention_totals *job)
     }
 }
 
+#undef SUM
+#undef SUMS
 #undef BLOCK
 #undef BLOCKS
 #undef BY_UNITS

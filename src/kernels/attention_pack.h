@@ -14,7 +14,7 @@
 #define N POSENC_LANES
 #include "element.h"
 
-enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
+enum { TILE = POSENC_ATTENTION_TILE, PAIRS = POSENC_CHAIN_PAIRS };
 
 /* As many rows as lanes. */
 struct square {
@@ -79,11 +79,11 @@ static POSENC_INLINE struct square transpose(struct square a)
     return a;
 }
 
-/* The slots [slot, slot + N) of the channels [c, c + N), which belong to as many chains. */
+/* The slots [slot, slot + N) of the channels [c, c + N), channel by channel. */
 static POSENC_INLINE void pack_square(const void *const *key,
                                       struct posenc_attention_scales scales, int64_t begin,
                                       int64_t end, int64_t slot, int64_t c, int64_t channels,
-                                      float *const *chain, int dtype)
+                                      float *const *pair, int dtype)
 {
     struct square a;
     if (begin <= slot && slot + N <= end && channels - c >= N) {
@@ -98,25 +98,24 @@ static POSENC_INLINE void pack_square(const void *const *key,
                            : LANES(set1)(0.0f);
     }
     a = transpose(a);
-    int64_t at = c / CHAINS * TILE + slot;
 #pragma GCC unroll 16
-    for (int i = 0; i < N; i++)
+    for (int64_t i = 0; i < N; i++)
         if (i < channels - c)
-            LANES(store_f32)(chain[c % CHAINS + i] + at, a.row[i]);
+            LANES(store_f32)(pair[(c + i) % PAIRS] + (c + i) / PAIRS * TILE + slot, a.row[i]);
 }
 
 static POSENC_INLINE void pack(const void *const *key,
                                struct posenc_attention_scales scales, int64_t begin,
                                int64_t end, int64_t channels, float *packed, int dtype)
 {
-    float *chain[CHAINS];
-    for (int i = 0; i < CHAINS; i++) {
-        chain[posenc_chain_order[i]] = packed;
-        packed += posenc_chain_length(posenc_chain_order[i], channels) * TILE;
+    float *pair[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        pair[posenc_pair_order[i]] = packed;
+        packed += posenc_pair_length(posenc_pair_order[i], channels) * TILE;
     }
     for (int64_t c = 0; c < channels; c += N)
         for (int64_t slot = 0; slot < TILE; slot += N)
-            pack_square(key, scales, begin, end, slot, c, channels, chain, dtype);
+            pack_square(key, scales, begin, end, slot, c, channels, pair, dtype);
 }
 
 static POSENC_INLINE void widen(const void *const *value,
