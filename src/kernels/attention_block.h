@@ -35,20 +35,13 @@ struct block {
     FLOATS at[ROWS][VECTORS];
 };
 
-/* Up to ROWS rows of a job that are not to be left alone. */
-struct group {
-    int64_t row[ROWS];
-    int rows;
-};
-
-static struct group next_group(int64_t *next, int64_t rows, const uint8_t *begin,
-                                             const uint8_t *end)
+/* How many rows from `first` on, ROWS at most, are not to be left alone. */
+static int rows_from(int64_t first, int64_t rows, const uint8_t *begin, const uint8_t *end)
 {
-    struct group g = {.rows = 0};
-    for (; *next < rows && g.rows < ROWS; ++*next)
-        if (begin[*next] < end[*next])
-            g.row[g.rows++] = *next;
-    return g;
+    int n = 0;
+    while (n < ROWS && first + n < rows && begin[first + n] < end[first + n])
+        n++;
+    return n;
 }
 
 /* Of a pair of chains, c and c + 8 on. */
@@ -107,7 +100,7 @@ static POSENC_INLINE FLOATS add_pairs(const float *pair, int64_t step)
  * the place of a product on some CPUs.
  */
 static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q, int64_t channels,
-                                    const float *packed, float *const *sums)
+                                    const float *packed, float *sums)
 {
     _Alignas(64) float pair[PAIRS][SUM_ROWS][SUM_VECTORS * N];
     for (int i = 0; i < PAIRS; i++) {
@@ -131,15 +124,16 @@ static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int j = 0; j < vectors; j++)
-            LANES(store_f32)(sums[r] + j * N, add_pairs(&pair[0][r][j * N], SUM_ROWS * SUM_VECTORS * N));
+            LANES(store_f32)(sums + r * TILE + j * N,
+                             add_pairs(&pair[0][r][j * N], SUM_ROWS * SUM_VECTORS * N));
 }
 
-/* A row, and what it sees: bit `slot` of seen. */
+/* Rows one after the other, and what each sees: bit `slot` of seen. */
 struct totals {
-    const float *w;
+    const float *w, *a, *wide;
     float *o;
-    float a;
-    uint64_t seen;
+    int64_t padded;
+    uint64_t seen[ROWS];
 };
 
 /*
@@ -148,55 +142,55 @@ struct totals {
  * multiplied: 0 times NaN is NaN, and -0 plus 0 is +0.
  */
 static POSENC_INLINE void total_block(int rows, int vectors, const struct totals *t,
-                                      const float *wide, int64_t padded, int64_t channel)
+                                      int64_t channel)
 {
     uint64_t any = 0, all = UINT64_MAX;
     struct block s;
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
-        any |= t[r].seen;
-        all &= t[r].seen;
+        any |= t->seen[r];
+        all &= t->seen[r];
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++)
             s.at[r][j] = LANES(set1)(0.0f);
     }
     while (any) {
         int slot = __builtin_ctzll(any);
-        const float *from = wide + slot * padded + channel;
+        const float *w = t->w + slot, *from = t->wide + slot * t->padded + channel;
         if (all >> slot & 1) {
             uint64_t gap = ~all >> slot;
             int end = gap ? slot + __builtin_ctzll(gap) : TILE;
-            for (; slot < end; slot++, from += padded) {
+            for (; slot < end; slot++, w++, from += t->padded) {
                 FLOATS v[VECTORS];
 #pragma GCC unroll 4
                 for (int j = 0; j < vectors; j++)
                     v[j] = LANES(load_f32)(from + j * N);
 #pragma GCC unroll 6
                 for (int r = 0; r < rows; r++) {
-                    FLOATS w = LANES(set1)(t[r].w[slot]);
+                    FLOATS x = LANES(set1)(w[r * TILE]);
 #pragma GCC unroll 4
                     for (int j = 0; j < vectors; j++)
-                        s.at[r][j] = LANES(fma)(w, v[j], s.at[r][j]);
+                        s.at[r][j] = LANES(fma)(x, v[j], s.at[r][j]);
                 }
             }
             any = end < TILE ? any >> end << end : 0;
         } else {
 #pragma GCC unroll 6
             for (int r = 0; r < rows; r++) {
-                if (!(t[r].seen >> slot & 1))
+                if (!(t->seen[r] >> slot & 1))
                     continue;
-                FLOATS w = LANES(set1)(t[r].w[slot]);
+                FLOATS x = LANES(set1)(w[r * TILE]);
 #pragma GCC unroll 4
                 for (int j = 0; j < vectors; j++)
-                    s.at[r][j] = LANES(fma)(w, LANES(load_f32)(from + j * N), s.at[r][j]);
+                    s.at[r][j] = LANES(fma)(x, LANES(load_f32)(from + j * N), s.at[r][j]);
             }
             any &= any - 1;
         }
     }
+    float *o = t->o + channel;
 #pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-        FLOATS a = LANES(set1)(t[r].a);
-        float *o = t[r].o + channel;
+    for (int r = 0; r < rows; r++, o += t->padded) {
+        FLOATS a = LANES(set1)(t->a[r]);
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++)
             LANES(store_f32)(o + j * N, LANES(fma)(LANES(load_f32)(o + j * N), a, s.at[r][j]));
@@ -208,13 +202,12 @@ static POSENC_INLINE void total_block(int rows, int vectors, const struct totals
  * that one, and the widest would spill.
  */
 typedef void sum_function(const float *const *q, int64_t channels, const float *packed,
-                          float *const *sums);
-typedef void total_function(const struct totals *t, const float *wide, int64_t padded,
-                            int64_t channel);
+                          float *sums);
+typedef void total_function(const struct totals *t, int64_t channel);
 
 #define SUM(name, rows, vectors)                                                                   \
     static __attribute__((noinline)) void sum_##name##_##vectors(                                  \
-        const float *const *q, int64_t channels, const float *packed, float *const *sums)          \
+        const float *const *q, int64_t channels, const float *packed, float *sums)                 \
     {                                                                                              \
         sum_block(rows, vectors, q, channels, packed, sums);                                       \
     }
@@ -225,10 +218,10 @@ SUMS(two, 2)
 SUMS(one, 1)
 
 #define BLOCK(rows, units)                                                                         \
-    static __attribute__((noinline)) void total_##rows##_##units(                                  \
-        const struct totals *t, const float *wide, int64_t padded, int64_t channel)                \
+    static __attribute__((noinline)) void total_##rows##_##units(const struct totals *t,           \
+                                                                 int64_t channel)                  \
     {                                                                                              \
-        total_block(rows, units * UNIT, t, wide, padded, channel);                                 \
+        total_block(rows, units * UNIT, t, channel);                                               \
     }
 
 #if POSENC_LANES == 16
@@ -260,71 +253,64 @@ static int next_size(int rows, int left)
     return rows == ROWS ? 0 : left > 1 ? 1 : 2;
 }
 
-/* The rows [first, first + rows) of a group, with the slots that one of them sees. */
-static void sum_rows(int size, const struct posenc_attention_products *job, const int64_t *row)
+/* The rows from r on, with the slots that one of them sees. */
+static void sum_rows(int size, const struct posenc_attention_products *job, int64_t r)
 {
-    const float *q[SUM_ROWS];
-    float *sums[SUM_ROWS];
     int64_t begin = TILE, end = 0;
     for (int i = 0; i < sum_size_rows[size]; i++) {
-        q[i] = job->q[row[i]];
-        begin = job->begin[row[i]] < begin ? job->begin[row[i]] : begin;
-        end = job->end[row[i]] > end ? job->end[row[i]] : end;
+        begin = job->begin[r + i] < begin ? job->begin[r + i] : begin;
+        end = job->end[r + i] > end ? job->end[r + i] : end;
     }
     for (int64_t slot = begin / N * N, vectors; slot < end; slot += vectors * N) {
-        for (int i = 0; i < sum_size_rows[size]; i++)
-            sums[i] = job->sums + row[i] * TILE + slot;
         vectors = end - slot > N ? 2 : 1;
-        sum_blocks[size][vectors - 1](q, job->channels, job->packed + slot, sums);
+        sum_blocks[size][vectors - 1](job->q + r, job->channels, job->packed + slot,
+                                      job->sums + r * TILE + slot);
     }
 }
 
 void KERNEL(sums)(const struct posenc_attention_products *job)
 {
-    for (int64_t next = 0; next < job->rows;) {
-        struct group g = next_group(&next, job->rows, job->begin, job->end);
-        for (int i = 0, size; i < g.rows; i += sum_size_rows[size]) {
-            size = g.rows - i >= SUM_ROWS ? 0 : g.rows - i > 1 ? 1 : 2;
-            sum_rows(size, job, &g.row[i]);
+    for (int64_t r = 0, rows; r < job->rows; r += rows ? rows : 1) {
+        rows = rows_from(r, job->rows, job->begin, job->end);
+        for (int i = 0, size; i < rows; i += sum_size_rows[size]) {
+            size = rows - i >= SUM_ROWS ? 0 : rows - i > 1 ? 1 : 2;
+            sum_rows(size, job, r + i);
         }
     }
 }
 
-static struct totals row_totals(const struct posenc_attention_totals *job, int64_t r,
-                                              int64_t padded)
-{
-    uint64_t range = UINT64_MAX >> (TILE - job->end[r]) & UINT64_MAX << job->begin[r];
-    return (struct totals){job->w + r * TILE, job->o + r * padded, job->a[r],
-                           job->hidden ? range & ~job->hidden[r] : range};
-}
-
 /* Five times 16 channels are three and two: one by itself has too few chains to keep the pipeline
  * busy. */
-static void total_rows(int size, const struct totals *t, const float *wide, int64_t padded)
+static void total_rows(int size, const struct posenc_attention_totals *job, int64_t r,
+                       const uint64_t *seen)
 {
+    const int64_t padded = posenc_attention_padded(job->values);
+    struct totals t = {job->w + r * TILE, job->a + r, job->wide, job->o + r * padded, padded, {0}};
+    for (int i = 0; i < size_rows[size]; i++)
+        t.seen[i] = seen[i];
     for (int64_t c = 0, units; c < padded; c += units * 16) {
         int64_t left = (padded - c) / 16;
         units = left < UNITS ? left : left == UNITS + 1 && UNITS > 2 ? UNITS - 1 : UNITS;
-        total_blocks[size][units - 1](t, wide, padded, c);
+        total_blocks[size][units - 1](&t, c);
     }
 }
 
 void KERNEL(totals)(const struct posenc_attention_totals *job)
 {
-    int64_t padded = posenc_attention_padded(job->values);
-    for (int64_t next = 0; next < job->rows;) {
-        struct group g = next_group(&next, job->rows, job->begin, job->end);
-        struct totals t[ROWS];
-        uint64_t all = UINT64_MAX, any = 0;
-        for (int i = 0; i < g.rows; i++) {
-            t[i] = row_totals(job, g.row[i], padded);
-            all &= t[i].seen;
-            any |= t[i].seen;
+    for (int64_t r = 0, rows; r < job->rows; r += rows ? rows : 1) {
+        uint64_t seen[ROWS], all = UINT64_MAX, any = 0;
+        rows = rows_from(r, job->rows, job->begin, job->end);
+        for (int i = 0; i < rows; i++) {
+            seen[i] = UINT64_MAX >> (TILE - job->end[r + i]) & UINT64_MAX << job->begin[r + i];
+            if (job->hidden)
+                seen[i] &= ~job->hidden[r + i];
+            all &= seen[i];
+            any |= seen[i];
         }
         int alone = __builtin_popcountll(any & ~all) > DIFFERENT;
-        for (int i = 0, size; i < g.rows; i += size_rows[size]) {
-            size = alone ? 2 : next_size(g.rows, g.rows - i);
-            total_rows(size, &t[i], job->wide, padded);
+        for (int i = 0, size; i < rows; i += size_rows[size]) {
+            size = alone ? 2 : next_size((int)rows, (int)rows - i);
+            total_rows(size, job, r + i, &seen[i]);
         }
     }
 }
