@@ -64,8 +64,8 @@ enum { VECTORS = TILE / LANES };
 
 /*
  * The scores of a row's tile from its sums, -inf where it sees nothing: such a slot has weight +0
- * and raises no maximum. Returns the hidden slots of its range. A tile stays in registers from here
- * to its weights, hence the loops without an end of their own.
+ * and raises no maximum. Returns the hidden slots of its range. A tile stays in registers, hence the
+ * loops without an end of their own.
  */
 static POSENC_INLINE uint64_t row_scores(const struct posenc_attention_weights *job, int64_t r,
                                          int capped, vector s[VECTORS])
@@ -98,50 +98,78 @@ static POSENC_INLINE uint64_t row_scores(const struct posenc_attention_weights *
     return hidden & slots_between(begin, end);
 }
 
-/* The weights of a row's tile from its scores. */
-static POSENC_INLINE void row_weights(const struct posenc_attention_weights *job, int64_t r,
-                                      const vector s[VECTORS])
+/* Scores instead of the sums of a row's tile. Returns the maximum, with the one before. */
+static POSENC_INLINE float put_scores(const struct posenc_attention_weights *job, int64_t r,
+                                      int capped, float before)
+{
+    vector s[VECTORS], m = V(set1_)(before);
+    job->hidden[r] = row_scores(job, r, capped, s);
+#pragma GCC unroll 16
+    for (int i = 0; i < VECTORS; i++) {
+        V(store_f32_)(job->w + r * TILE + i * LANES, s[i]);
+        m = V(max_)(s[i], m);
+    }
+    return V(max_across_)(m);
+}
+
+/* Weights instead of the scores of a row's tile. */
+static POSENC_INLINE void put_weights(const struct posenc_attention_weights *job, int64_t r,
+                                      float maximum, float factor)
 {
     float *w = job->w + r * TILE, *l = job->l + r * CHAINS;
-    vector old = V(set1_)(job->m[r]), m = old;
-#pragma GCC unroll 16
-    for (int i = 0; i < VECTORS; i++)
-        m = V(max_)(s[i], m);
-    job->m[r] = V(max_across_)(m);
-    m = V(set1_)(job->m[r]);
-    vector a = weight(old, m);
+    vector m = V(set1_)(maximum), a = V(set1_)(factor);
 #pragma GCC unroll 16
     for (int chain = 0; chain < CHAINS / LANES; chain++) {
         vector sum = V(set1_)(0.0f);
 #pragma GCC unroll 16
         for (int i = chain; i < VECTORS; i += CHAINS / LANES) {
-            vector x = weight(s[i], m);
+            vector x = weight(V(load_f32_)(w + i * LANES), m);
             V(store_f32_)(w + i * LANES, x);
             sum = V(add_)(sum, x);
         }
         float *at = l + chain * LANES;
         V(store_f32_)(at, V(fma_)(V(load_f32_)(at), a, sum));
     }
-    job->a[r] = V(first_)(a);
+}
+
+/*
+ * The rows from `first` on, as many as lanes: all maxima, all factors at once, all weights. A row's
+ * weights would wait for its maximum, and while they wait no other row's fit into the CPU.
+ */
+static POSENC_INLINE uint64_t weigh_some(const struct posenc_attention_weights *job, int64_t first,
+                                         int64_t rows, int capped)
+{
+    _Alignas(64) float before[LANES] = {0}, after[LANES] = {0}, a[LANES];
+    uint64_t any = 0;
+    for (int64_t i = 0, r = first; i < rows; i++, r++) {
+        int64_t begin = job->begin[r], end = job->end[r];
+        before[i] = job->m[r];
+        job->hidden[r] = 0;
+        if (begin < end)
+            after[i] = put_scores(job, r, capped, before[i]);
+        if (begin >= end || job->hidden[r] == slots_between(begin, end)) {
+            job->begin[r] = job->end[r] = 0;
+            job->hidden[r] = 0;
+            after[i] = before[i];
+        }
+        any |= job->hidden[r];
+    }
+    V(store_f32_)(a, weight(V(load_f32_)(before), V(load_f32_)(after)));
+    for (int64_t i = 0, r = first; i < rows; i++, r++) {
+        if (job->begin[r] >= job->end[r])
+            continue;
+        job->m[r] = after[i];
+        job->a[r] = a[i];
+        put_weights(job, r, after[i], a[i]);
+    }
+    return any;
 }
 
 static POSENC_INLINE int weigh_rows(const struct posenc_attention_weights *job, int capped)
 {
     uint64_t any = 0;
-    for (int64_t r = 0; r < job->rows; r++) {
-        int64_t begin = job->begin[r], end = job->end[r];
-        vector s[VECTORS];
-        job->hidden[r] = 0;
-        if (begin < end)
-            job->hidden[r] = row_scores(job, r, capped, s);
-        if (begin >= end || job->hidden[r] == slots_between(begin, end)) {
-            job->begin[r] = job->end[r] = 0;
-            job->hidden[r] = 0;
-            continue;
-        }
-        row_weights(job, r, s);
-        any |= job->hidden[r];
-    }
+    for (int64_t r = 0; r < job->rows; r += LANES)
+        any |= weigh_some(job, r, job->rows - r < LANES ? job->rows - r : LANES, capped);
     return any != 0;
 }
 
