@@ -19,16 +19,20 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The sums of a span that row `at` of the states has finished; they start afresh. */
+/* The sums of a span that row `at` of the states has finished, if it saw a key in it; they start
+ * afresh. */
 static void end_span(const struct posenc_attention_walk *walk, int64_t at)
 {
     const struct posenc_attention_room *room = &walk->room;
+    if (!room->fresh[at])
+        return;
     const struct posenc_attention_state total = {
         room->total_m + at, room->total_l + at * CHAINS, room->total_o + at * walk->padded};
     const struct posenc_attention_state span = {room->m + at, room->l + at * CHAINS,
                                                 room->o + at * walk->padded};
     walk->kernels->fold(!room->any[at], &total, &span, walk->padded);
     room->any[at] = 1;
+    room->fresh[at] = 0;
 }
 
 static float *state_of(const struct posenc_attention_walk *walk, int64_t key_head, int64_t r,
@@ -41,31 +45,33 @@ static float *state_of(const struct posenc_attention_walk *walk, int64_t key_hea
     return (float *)(void *)posenc_element(job->state, walk->s.batch, token, h, at);
 }
 
-static void put_state(const struct posenc_attention_walk *walk, float *state, int64_t at)
+static void put_state(const struct posenc_attention_walk *walk, int64_t span, int64_t at)
 {
     const struct posenc_attention_room *room = &walk->room;
     size_t bytes = (size_t)walk->job->values * sizeof(float);
     float *l = room->l + at * CHAINS, *o = room->o + at * walk->padded;
+    float *state = state_of(walk, walk->head + at / walk->rows, at % walk->rows, span);
+    if (!room->fresh[at])
+        return;
     state[0] = room->m[at];
     memcpy(state + 1, l, CHAINS * sizeof(float));
     memcpy(state + 1 + CHAINS, o, bytes);
     room->m[at] = -FLT_MAX;
     memset(l, 0, CHAINS * sizeof(float));
     memset(o, 0, bytes);
+    room->fresh[at] = 0;
 }
 
-static void end_spans(const struct posenc_attention_walk *walk, int64_t span)
+/* The last span of rows that are finished here is left to finish_row, which has them in L1 then. */
+static void end_spans(const struct posenc_attention_walk *walk, int64_t span, int last)
 {
-    for (int64_t at = 0; at < walk->heads * walk->rows; at++) {
-        if (!walk->room.fresh[at])
-            continue;
-        if (walk->job->state)
-            put_state(walk,
-                      state_of(walk, walk->head + at / walk->rows, at % walk->rows, span), at);
-        else
+    const int64_t all = walk->heads * walk->rows;
+    if (walk->job->state)
+        for (int64_t at = 0; at < all; at++)
+            put_state(walk, span, at);
+    else if (!last)
+        for (int64_t at = 0; at < all; at++)
             end_span(walk, at);
-        walk->room.fresh[at] = 0;
-    }
 }
 
 /* Every span of every row as one that saw nothing. */
@@ -100,14 +106,20 @@ static void begin_row(struct posenc_attention_walk *walk, int64_t key_head, int6
     }
 }
 
+/* Before the first rows: the end of a span leaves its sums as a fresh one's. */
+static void clear_sums(const struct posenc_attention_walk *walk, int64_t all)
+{
+    const struct posenc_attention_room *room = &walk->room;
+    memset(room->fresh, 0, (size_t)all);
+    memset(room->l, 0, (size_t)(all * CHAINS) * sizeof(float));
+    memset(room->o, 0, (size_t)(all * walk->padded) * sizeof(float));
+}
+
 static void begin_rows(struct posenc_attention_walk *walk)
 {
     const struct posenc_attention_room *room = &walk->room;
-    size_t all = (size_t)(walk->heads * walk->rows), padded = (size_t)walk->padded;
-    memset(room->fresh, 0, all);
+    size_t all = (size_t)(walk->heads * walk->rows);
     memset(room->any, 0, all);
-    memset(room->l, 0, all * CHAINS * sizeof(float));
-    memset(room->o, 0, all * padded * sizeof(float));
     for (int64_t n = 0; n < walk->heads; n++)
         for (int64_t r = 0; r < walk->rows; r++)
             begin_row(walk, walk->head + n, r);
@@ -125,14 +137,17 @@ static void finish_row(const struct posenc_attention_walk *walk, int64_t key_hea
         posenc_attention_ask(
             job->out, posenc_attention_row(walk, job->out, key_head, r + POSENC_ATTENTION_AHEAD),
             1);
+    end_span(walk, at);
     struct posenc_attention_sums total = {
         .m = room->total_m[at], .o = room->total_o + at * walk->padded, .any = room->any[at]};
     if (total.any)
         memcpy(total.l, room->total_l + at * CHAINS, sizeof(total.l));
     else
         posenc_attention_clear(&total, job->values);
-    float l = posenc_attention_finish(job, walk->s.batch, token, h, &total,
-                                      room->o + at * walk->padded);
+    float *spare = room->o + at * walk->padded;
+    float l = posenc_attention_finish(job, walk->s.batch, token, h, &total, spare);
+    if (job->params.output_rows)
+        memset(spare, 0, (size_t)job->values * sizeof(float));
     if (job->params.weights)
         posenc_attention_put_shares(walk, key_head, r, total.m, l);
 }
@@ -174,7 +189,7 @@ static void go_through(struct posenc_attention_walk *walk, struct posenc_attenti
         int64_t span = tile->first / SPAN;
         if (tile->head == walk->head + walk->heads - 1 &&
             (!more || tiles[!at].first / SPAN != span))
-            end_spans(walk, span);
+            end_spans(walk, span, !more);
     }
 }
 
@@ -302,6 +317,7 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
     if (!walk->needs.block && cut.rows >= walk->s.queries * group)
         heads = fit_heads(job, &walk->needs, &cut, size);
     posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
+    clear_sums(walk, heads * cut.rows);
     walk->turned_keys = cut.turned_keys;
     cut_members(walk, cut.rows, heads);
     return 1;
