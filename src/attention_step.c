@@ -140,11 +140,27 @@ void posenc_attention_ask_pages(const struct posenc_attention_walk *walk, int64_
     ask_pages(walk, job->v_map, job->v, key_head, range.resume, range.end);
 }
 
-/* Which slots each row sees, but for those that a bias hides or that lie in its gap. */
+/* 1 if the rows of a query see the whole tile. */
+static int sees_all(const struct posenc_attention_walk *walk,
+                    const struct posenc_attention_tile *tile, int64_t query)
+{
+    const struct posenc_attention_range range = posenc_attention_clip(
+        posenc_attention_summed(walk->job, &walk->s, query, 1), tile->first, tile->first + TILE);
+    return range.begin == tile->first && range.end == tile->first + TILE &&
+           range.gap == range.end;
+}
+
+/* Which slots each row sees, but for those that a bias hides or that lie in its gap. The queries
+ * that see a key follow one another, so that the first and the last speak for the others. */
 static void set_slots(const struct posenc_attention_walk *walk,
                       const struct posenc_attention_tile *tile)
 {
     uint8_t *begin = walk->room.begin, *end = walk->room.end;
+    if (sees_all(walk, tile, walk->token) && sees_all(walk, tile, walk->token + walk->tokens - 1)) {
+        memset(begin, 0, (size_t)walk->rows);
+        memset(end, TILE, (size_t)walk->rows);
+        return;
+    }
     for (int64_t t = 0; t < walk->tokens; t++) {
         const struct posenc_attention_range range = posenc_attention_clip(
             posenc_attention_summed(walk->job, &walk->s, walk->token + t, 1), tile->first,
