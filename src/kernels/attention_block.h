@@ -25,8 +25,7 @@ enum {
     VECTORS = POSENC_REGISTERS >= 32 ? 4 : 2,
     UNIT = 16 / N, /* vectors of 16 floats: what slots and channels are counted in */
     UNITS = VECTORS / UNIT,
-    /* Two chains of each sum are under way. */
-    SUM_ROWS = POSENC_REGISTERS >= 32 ? 6 : 3,
+    SUM_ROWS = POSENC_REGISTERS >= 32 ? 6 : 3, /* of sums, which have two chains under way */
     SUM_VECTORS = 2,
     DIFFERENT = 16 /* slots that only some rows of a block see: from here on one row at a time */
 };
@@ -44,7 +43,7 @@ static int rows_from(int64_t first, int64_t rows, const uint8_t *begin, const ui
     return n;
 }
 
-/* Of a pair of chains, c and c + 8 on. */
+/* One chain of each sum. */
 struct chains {
     FLOATS at[SUM_ROWS][SUM_VECTORS];
 };
@@ -96,8 +95,8 @@ static POSENC_INLINE FLOATS add_pairs(const float *pair, int64_t step)
 
 /*
  * Sums of `rows` rows with the `vectors` vectors of slots from `packed` on. Two chains that the
- * halving tree adds go side by side: one by itself would be stored twice as often, and a store takes
- * the place of a product on some CPUs.
+ * halving tree adds go side by side: one by itself would be stored twice as often, and a store
+ * takes the place of a product on some CPUs.
  */
 static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q, int64_t channels,
                                     const float *packed, float *sums)

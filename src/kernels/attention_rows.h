@@ -64,8 +64,8 @@ enum { VECTORS = TILE / LANES };
 
 /*
  * The scores of a row's tile from its sums, -inf where it sees nothing: such a slot has weight +0
- * and raises no maximum. Returns the hidden slots of its range. A tile stays in registers, hence the
- * loops without an end of their own.
+ * and raises no maximum. Returns the hidden slots of its range. A tile stays in registers, hence
+ * the loops without an end of their own.
  */
 static POSENC_INLINE uint64_t row_scores(const struct posenc_attention_weights *job, int64_t r,
                                          int capped, vector s[VECTORS])
