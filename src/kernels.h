@@ -26,22 +26,6 @@ struct posenc_rows_job {
     ptrdiff_t stride;     /* floats from token to token */
 };
 
-/*
- * The same token by token, for callers that want each row whole before the next: cosines and sines
- * of the base position first, for all pairs rounded up to a multiple of 16, then one row at a time.
- * The attention factor is 1.
- */
-struct posenc_row_job {
-    const struct posenc_row_block *blocks;
-    const double *base_cos, *base_sin;
-    uint32_t step;
-    uint64_t sine_sign;
-    size_t pairs;
-    float *cos, *sin;
-    const char *ask;    /* memory that will be written soon and is asked for meanwhile, or NULL */
-    ptrdiff_t ask_step; /* bytes of it for 16 pairs */
-};
-
 /* Q or K: the first channel of the window of the token and head to begin with. Strides count bytes.
  */
 struct posenc_rotate_side {
@@ -95,38 +79,21 @@ struct posenc_add_job {
 };
 
 /*
- * Rows of a sinusoid written, or added as above, in float32. `runs` <= 4 positions that are 16
- * apart share `step`, and run r has the base row at base_cos + r * base_run. Each row goes to
- * `copies` places. `pairs` is a multiple of 16, positions are not negative.
+ * Rows of a sinusoid for positions one after another, from `step` above a multiple of 64 whose base
+ * row `state` holds, written, or added as above, in float32. step + tokens <= 64.
  */
 struct posenc_sinusoid_job {
-    const struct posenc_row_block *blocks;
-    const double *base_cos, *base_sin;
-    ptrdiff_t base_run; /* doubles */
-    uint32_t step;
-    size_t runs, copies, pairs;
-    const char *x; /* NULL: rows are written */
-    char *y;
-    ptrdiff_t x_run, y_run, x_copy, y_copy; /* bytes */
-    ptrdiff_t second; /* bytes from the first of a pair to the second; 0: side by side */
-    int cosine_first;
-    float scale;
-    ptrdiff_t near, ahead; /* bytes from y to what is asked for; into the second cache, 0: not */
-};
-
-/*
- * The same for positions one after another of one sequence, from base + step on, with the channels
- * of a pair side by side. `tokens` <= 16 - step; `base` and `pairs` are multiples of 16.
- */
-struct posenc_sinusoid_run_job {
-    const struct posenc_row_block *blocks;
-    uint32_t base, step;
-    size_t tokens, pairs;
+    const struct posenc_sinusoid_block *blocks;
+    struct posenc_sinusoid_state *state;
+    size_t count; /* of blocks */
+    size_t step, tokens;
     const char *x; /* NULL: rows are written */
     char *y;
     ptrdiff_t x_token, y_token; /* bytes */
+    ptrdiff_t second; /* bytes from the first of a pair to the second; 0: side by side */
     int cosine_first;
     float scale;
+    int ahead; /* 1: the call is larger than the nearer caches, the rows to come are asked for */
 };
 
 /*
@@ -217,9 +184,6 @@ typedef void posenc_dequantise_kernel(const int8_t *q, const void *scales, int32
 struct posenc_kernels {
     int32_t isa;
     void (*rows)(const struct posenc_rows_job *job);
-    void (*bases)(const struct posenc_row_block *blocks, size_t pairs, uint32_t position,
-                  double *cos, double *sin);
-    void (*row)(const struct posenc_row_job *job);
     posenc_rotate_kernel *const (*rotate)[3][3]; /* [layout][from dtype][to dtype] */
     posenc_rotate_kernel *const (*rotate_across)[3][3]; /* from `layout` into the other one */
     posenc_convert_kernel *const (*convert)[3];  /* [from dtype][to dtype]; NULL: a copy */
@@ -228,8 +192,9 @@ struct posenc_kernels {
     posenc_add_kernel *const (*add)[3];           /* [from dtype][to dtype] */
     posenc_add_kernel *const (*add_pairs)[3];     /* [from dtype][to dtype] */
     posenc_add_kernel *const *write_pairs;        /* [to dtype] */
+    void (*sinusoid_base)(const struct posenc_sinusoid_block *blocks, size_t count,
+                          uint32_t position, struct posenc_sinusoid_state *state);
     void (*sinusoid)(const struct posenc_sinusoid_job *job);
-    void (*sinusoid_run)(const struct posenc_sinusoid_run_job *job);
     posenc_scale_kernel *scale;
     posenc_windows_kernel *windows;
     posenc_quantise_kernel *quantise;
@@ -247,9 +212,6 @@ struct posenc_kernels {
 /* What the files of an ISA give to its table. */
 #define POSENC_KERNELS_OF(isa)                                                                 \
     void posenc_rows_##isa(const struct posenc_rows_job *job);                                 \
-    void posenc_bases_##isa(const struct posenc_row_block *blocks, size_t pairs,               \
-                            uint32_t position, double *cos, double *sin);                      \
-    void posenc_row_##isa(const struct posenc_row_job *job);                                   \
     extern posenc_rotate_kernel *const posenc_rotate_##isa[2][3][3];                           \
     extern posenc_rotate_kernel *const posenc_rotate_across_##isa[2][3][3];                    \
     extern posenc_convert_kernel *const posenc_convert_##isa[3][3];                            \
@@ -257,8 +219,10 @@ struct posenc_kernels {
     extern posenc_add_kernel *const posenc_add_##isa[3][3];                                    \
     extern posenc_add_kernel *const posenc_add_pairs_##isa[3][3];                              \
     extern posenc_add_kernel *const posenc_write_pairs_##isa[3];                               \
+    void posenc_sinusoid_base_##isa(const struct posenc_sinusoid_block *blocks, size_t count,  \
+                                    uint32_t position,                                         \
+                                    struct posenc_sinusoid_state *state);                      \
     void posenc_sinusoid_##isa(const struct posenc_sinusoid_job *job);                         \
-    void posenc_sinusoid_run_##isa(const struct posenc_sinusoid_run_job *job);                 \
     posenc_scale_kernel posenc_scale_##isa;                                                    \
     posenc_windows_kernel posenc_windows_##isa;                                                \
     posenc_quantise_kernel posenc_quantise_##isa;                                              \
@@ -286,8 +250,6 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
     const struct posenc_kernels posenc_kernels_##name = {                                      \
         .isa = value,                                                                          \
         .rows = posenc_rows_##name,                                                            \
-        .bases = posenc_bases_##name,                                                          \
-        .row = posenc_row_##name,                                                              \
         .rotate = posenc_rotate_##name,                                                        \
         .rotate_across = posenc_rotate_across_##name,                                          \
         .convert = posenc_convert_##name,                                                      \
@@ -296,8 +258,8 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .add = posenc_add_##name,                                                              \
         .add_pairs = posenc_add_pairs_##name,                                                  \
         .write_pairs = posenc_write_pairs_##name,                                              \
+        .sinusoid_base = posenc_sinusoid_base_##name,                                          \
         .sinusoid = posenc_sinusoid_##name,                                                    \
-        .sinusoid_run = posenc_sinusoid_run_##name,                                            \
         .scale = posenc_scale_##name,                                                          \
         .windows = posenc_windows_##name,                                                      \
         .quantise = posenc_quantise_##name,                                                    \

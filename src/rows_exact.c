@@ -48,8 +48,8 @@ static struct source source_of(const posenc_plan *plan, int32_t set, const struc
     const double factor = to->delta ? 1 : s->attention_factor;
     if (own)
         return (struct source){&own->block, own->inv_freq, factor};
-    return (struct source){s->blocks + to->first / POSENC_ROW_BLOCK, s->inv_freq + to->first,
-                           factor};
+    return (struct source){s->blocks ? s->blocks + to->first / POSENC_ROW_BLOCK : NULL,
+                           s->inv_freq + to->first, factor};
 }
 
 /* No Base and Step here: the phase of p w is taken in one piece. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Making sinusoids: frequencies and row tables of every axis. */
+/* Making sinusoids: frequencies and tables of every axis. */
 #include "sinusoid.h"
 
 #include <stdlib.h>
 
+#include "angle.h"
 #include "error.h"
 #include "structs.h"
 
@@ -32,20 +33,38 @@ static struct posenc_range range_of(const posenc_sinusoid_params *p)
     return range;
 }
 
+void posenc_sinusoid_block_init(struct posenc_sinusoid_block *block, const double *inv_freq,
+                                int count)
+{
+    for (int i = 0; i < POSENC_ROW_BLOCK; i++) {
+        const struct posenc_turns w = posenc_turns_of(i < count ? inv_freq[i] : 0);
+        block->w[2][i] = (uint32_t)(w.high >> 32);
+        block->w[1][i] = (uint32_t)w.high;
+        block->w[0][i] = w.low;
+        for (uint32_t p = 0; p < POSENC_SINUSOID_STEPS; p++) {
+            const uint32_t group = p / POSENC_SINUSOID_GROUP, n = p % POSENC_SINUSOID_GROUP;
+            if (n < 2)
+                posenc_sincos(posenc_turns_times(w, p), &block->step_sin[group][n][i],
+                              &block->step_cos[group][n][i]);
+        }
+        block->twice_cos[i] = 2 * block->step_cos[0][1][i];
+    }
+}
+
 static int fill_tables(struct posenc_sinusoid_axis *s, const posenc_sinusoid_params *p, int32_t dim)
 {
     const size_t pairs = (size_t)posenc_sinusoid_pairs(p, dim);
     const size_t blocks = (pairs + POSENC_ROW_BLOCK - 1) / POSENC_ROW_BLOCK;
     s->set.attention_factor = 1;
     s->set.inv_freq = malloc(pairs * sizeof(double));
-    s->set.blocks = aligned_alloc(64, blocks * sizeof(struct posenc_row_block));
-    if (!s->set.inv_freq || !s->set.blocks)
+    s->blocks = aligned_alloc(64, blocks * sizeof(struct posenc_sinusoid_block));
+    if (!s->set.inv_freq || !s->blocks)
         return 0;
     posenc_sinusoid_frequencies(p, dim, s->set.inv_freq);
     for (size_t b = 0; b < blocks; b++) {
         size_t first = b * POSENC_ROW_BLOCK, rest = pairs - first;
-        posenc_row_block_init(&s->set.blocks[b], s->set.inv_freq + first,
-                              rest < POSENC_ROW_BLOCK ? (int)rest : POSENC_ROW_BLOCK);
+        posenc_sinusoid_block_init(&s->blocks[b], s->set.inv_freq + first,
+                                   rest < POSENC_ROW_BLOCK ? (int)rest : POSENC_ROW_BLOCK);
     }
     return 1;
 }
@@ -123,7 +142,7 @@ void posenc_sinusoid_free(posenc_sinusoid *sinusoid)
         return;
     for (size_t a = 0; a < sinusoid->axes; a++) {
         free(sinusoid->axis[a].set.inv_freq);
-        free(sinusoid->axis[a].set.blocks);
+        free(sinusoid->axis[a].blocks);
     }
     free(sinusoid);
 }

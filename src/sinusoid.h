@@ -4,16 +4,18 @@
 #define POSENC_SINUSOID_H
 
 #include "plan.h"
+#include "sinusoid_block.h"
 
 enum { POSENC_SINUSOID_AXES = 4 };
 
 /*
- * The channels of one axis. Its rows are made as those of a plan whose pairs turn by
- * scale x frequency: `plan` holds what that needs and nothing about a rotation.
+ * The channels of one axis. `plan` is one whose pairs turn by scale x frequency, with what rows of
+ * real positions and of F64 need and nothing about a rotation.
  */
 struct posenc_sinusoid_axis {
     posenc_plan plan;
     struct posenc_frequency_set set;
+    struct posenc_sinusoid_block *blocks; /* [ceil(sines / 16)] */
     int64_t channel;       /* the first one */
     size_t sines, cosines; /* sines = plan.pairs, cosines that or one less */
     size_t zeros;          /* channels of 0 behind them, 0 or 1 */

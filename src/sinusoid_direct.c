@@ -5,26 +5,17 @@
 #include "embeddings.h"
 #include "sides.h"
 
-/* Base rows of four runs: 32 KiB. Copies: streams that one row goes to in a call. A row alone is
- * asked for in two steps, since lines wait in the first cache beside the base rows. From ADD_ROWS
- * sequences on rows are added one token after another. All measured. */
-enum {
-    RUNS = POSENC_STRETCH / POSENC_ROW_STEPS + 1,
-    PAIRS = 512,
-    COPIES = 8,
-    NEAR = 256,
-    AHEAD = 2048,
-    ADD_ROWS = 4,
-    ADD_AHEAD = 1024
-};
+/* Pairs of a chunk, 20 KiB on their way from row to row, and rows of it that are made at a time for
+ * several sequences, 16 KiB: both stay in the first cache. */
+enum { PAIRS = 512, BLOCKS = PAIRS / POSENC_ROW_BLOCK, MADE = 8, AHEAD = 1024 };
 
-/* One chunk of pairs of a stretch. */
+/* One chunk of pairs of a run. */
 struct chunk {
     const struct posenc_sinusoid_direct *call;
-    const struct posenc_sinusoid_axis *axis;
     const struct posenc_sinusoid_stretch *stretch;
     int64_t channel;
-    size_t lead; /* the step of the first token */
+    size_t pairs;
+    ptrdiff_t second;
     struct posenc_sinusoid_job job;
 };
 
@@ -32,7 +23,8 @@ struct chunk {
 static int are_plain(const struct posenc_sinusoid_stretch *s, int64_t padding)
 {
     const int64_t first = s->ids.whole[0];
-    if (!s->runs || first < 0 || (padding >= first && padding < first + (int64_t)s->tokens))
+    if (posenc_positions_are_real(&s->positions) || first < 0 ||
+        (padding >= first && padding < first + (int64_t)s->tokens))
         return 0;
     for (size_t t = 1; t < s->tokens; t++)
         if (s->ids.whole[t] != first + (int64_t)t)
@@ -49,188 +41,112 @@ int posenc_sinusoid_is_direct(const struct posenc_sinusoid_direct *call,
            are_plain(s, call->sinusoid->params.padding_row);
 }
 
-/* The rows of one step for all runs that have it. */
-static void put_step(struct chunk *c, const double *bases, size_t step, int64_t batch)
+/* The only sequence: rows are made where they belong. */
+static void put_alone(struct chunk *c, const struct posenc_run *run)
 {
-    struct posenc_sinusoid_job *job = &c->job;
     const struct posenc_sinusoid_direct *call = c->call;
-    const size_t run = step < c->lead;
-    const size_t t = run * POSENC_ROW_STEPS + step - c->lead;
-    if (t >= c->stretch->tokens)
-        return;
-    const int64_t token = c->stretch->token + (int64_t)t;
-    job->step = (uint32_t)step;
-    job->runs = (c->stretch->tokens - t + POSENC_ROW_STEPS - 1) / POSENC_ROW_STEPS;
-    job->base_cos = bases + run * 2 * PAIRS;
-    job->base_sin = job->base_cos + PAIRS;
-    job->y = posenc_element(call->out, batch, token, 0, c->channel);
+    const int64_t token = c->stretch->token + run->first;
+    c->job.tokens = run->count;
+    c->job.ahead = call->ahead;
+    c->job.y = posenc_element(call->out, c->stretch->batch, token, 0, c->channel);
     if (call->x)
-        job->x = posenc_element(call->x, batch, token, 0, c->channel);
-    call->sinusoid->kernels->sinusoid(job);
+        c->job.x = posenc_element(call->x, c->stretch->batch, token, 0, c->channel);
+    call->sinusoid->kernels->sinusoid(&c->job);
 }
 
-/* A row made in the first cache and added from there, so that halves are two long pieces of each
- * copy and no pieces of 64 bytes in turns. */
-static void add_made_row(const struct chunk *c, struct posenc_sinusoid_job make)
+/* A made row for some sequences, as one piece or as two. */
+static void put_row(const struct chunk *c, const float *row, int64_t batch, int64_t copies,
+                    int64_t token)
 {
-    float row[2 * PAIRS];
     const struct posenc_sinusoid_direct *call = c->call;
-    const ptrdiff_t second = (ptrdiff_t)(make.pairs * sizeof(float));
-    const int parts = make.second == second ? 1 : 2;
-    struct posenc_add_job add = {
-        .x = make.x,
-        .y = make.y,
-        .x_copy = make.x_copy,
-        .y_copy = make.y_copy,
+    const int pieces = c->second == c->job.second ? 1 : 2;
+    struct posenc_add_job job = {
+        .y = posenc_element(call->out, batch, token, 0, c->channel),
+        .y_copy = posenc_step(call->out, 0) * (ptrdiff_t)sizeof(float),
         .row = row,
         .tokens = 1,
-        .count = 2 * make.pairs / (size_t)parts,
-        .copies = make.copies,
-        .scale = make.scale,
-        .ahead = call->ahead * ADD_AHEAD,
-    };
-    make.x = NULL;
-    make.y = (char *)row;
-    make.copies = 1;
-    make.second = second;
-    call->sinusoid->kernels->sinusoid(&make);
-    for (int part = 0; part < parts; part++) {
-        call->sinusoid->kernels->add[0][0](&add);
-        add.x += c->job.second;
-        add.y += c->job.second;
-        add.row += add.count;
-    }
-}
-
-/* The row of one token, added to some copies. */
-static void add_row(const struct chunk *c, const double *base, size_t t, int64_t batch,
-                    int64_t copies)
-{
-    const struct posenc_sinusoid_direct *call = c->call;
-    const int64_t token = c->stretch->token + (int64_t)t;
-    struct posenc_sinusoid_job job = c->job;
-    job.base_cos = base;
-    job.base_sin = base + PAIRS;
-    job.step = c->stretch->steps[t];
-    job.runs = 1;
-    job.copies = (size_t)copies;
-    job.x = posenc_element(call->x, batch, token, 0, c->channel);
-    job.y = posenc_element(call->out, batch, token, 0, c->channel);
-    job.near = job.ahead = 0;
-    if (job.second)
-        add_made_row(c, job);
-    else
-        call->sinusoid->kernels->sinusoid(&job);
-}
-
-/* Several sequences, one token after another: in each memory is walked through without a jump. */
-static void add_chunk(const struct chunk *c)
-{
-    double base[2 * PAIRS];
-    const struct posenc_sinusoid_stretch *s = c->stretch;
-    const struct posenc_sinusoid_direct *call = c->call;
-    for (const struct posenc_run *run = s->run; run < s->run + s->runs; run++) {
-        call->sinusoid->kernels->bases(c->job.blocks, c->job.pairs, run->base, base, base + PAIRS);
-        for (int64_t batch = s->batch, copies; batch < call->batch_end; batch += copies) {
-            copies = posenc_copies(call->batch_end - batch);
-            for (size_t t = run->first; t < (size_t)run->first + run->count; t++)
-                add_row(c, base, t, batch, copies);
-        }
-    }
-}
-
-static void put_chunk(struct chunk *c)
-{
-    double bases[RUNS * 2 * PAIRS];
-    const struct posenc_sinusoid_stretch *s = c->stretch;
-    const struct posenc_sinusoid_direct *call = c->call;
-    for (size_t r = 0; r < s->runs; r++)
-        call->sinusoid->kernels->bases(c->job.blocks, c->job.pairs, s->run[r].base,
-                                       bases + r * 2 * PAIRS, bases + r * 2 * PAIRS + PAIRS);
-    for (int64_t batch = s->batch; batch < call->batch_end; batch += COPIES) {
-        const int64_t left = call->batch_end - batch;
-        c->job.copies = (size_t)(left < COPIES ? left : COPIES);
-        for (size_t step = 0; step < POSENC_ROW_STEPS; step++)
-            put_step(c, bases, (c->lead + step) % POSENC_ROW_STEPS, batch);
-    }
-}
-
-/* Channels side by side of one sequence: run by run. */
-static void put_runs(const struct posenc_sinusoid_direct *call,
-                     const struct posenc_sinusoid_axis *axis,
-                     const struct posenc_sinusoid_stretch *s)
-{
-    const ptrdiff_t size = sizeof(float);
-    struct posenc_sinusoid_run_job job = {
-        .blocks = axis->set.blocks,
-        .pairs = axis->sines,
-        .y_token = posenc_step(call->out, 1) * size,
-        .cosine_first = call->sinusoid->params.cosine_first,
+        .count = 2 * c->pairs / (size_t)pieces,
+        .copies = (size_t)copies,
         .scale = (float)call->scale,
+        .ahead = call->ahead * AHEAD,
     };
-    for (const struct posenc_run *run = s->run; run < s->run + s->runs; run++) {
-        job.base = run->base;
-        job.step = s->steps[run->first];
-        job.tokens = run->count;
-        job.y = posenc_element(call->out, s->batch, s->token + run->first, 0, axis->channel);
-        if (call->x) {
-            job.x = posenc_element(call->x, s->batch, s->token + run->first, 0, axis->channel);
-            job.x_token = posenc_step(call->x, 1) * size;
+    if (call->x) {
+        job.x = posenc_element(call->x, batch, token, 0, c->channel);
+        job.x_copy = posenc_step(call->x, 0) * (ptrdiff_t)sizeof(float);
+    }
+    for (int i = 0; i < pieces; i++, job.y += c->second, job.row += job.count) {
+        if (!call->x) {
+            for (int64_t k = 0; k < copies; k++)
+                memcpy(job.y + k * job.y_copy, job.row, job.count * sizeof(float));
+            continue;
         }
-        call->sinusoid->kernels->sinusoid_run(&job);
+        call->sinusoid->kernels->add[0][0](&job);
+        job.x += c->second;
     }
 }
 
-/* The rest: for each step the rows of all runs. */
-static void put_steps(const struct posenc_sinusoid_direct *call,
-                      const struct posenc_sinusoid_axis *axis,
-                      const struct posenc_sinusoid_stretch *s)
+/* Several sequences: rows are made in the first cache and go from there to up to 8 at a time, which
+ * the CPU follows by itself, for in each memory is walked through without a jump. */
+static void put_shared(struct chunk *c, const struct posenc_run *run)
 {
-    const posenc_sinusoid_params *p = &call->sinusoid->params;
-    const int halves = p->arrangement == POSENC_SINUSOID_HALVES;
-    const ptrdiff_t size = sizeof(float);
-    struct chunk c = {
-        .call = call,
-        .axis = axis,
-        .stretch = s,
-        .lead = (size_t)s->ids.whole[0] % POSENC_ROW_STEPS,
-        .job = {
-            .base_run = 2 * PAIRS,
-            .y_run = posenc_step(call->out, 1) * POSENC_ROW_STEPS * size,
-            .y_copy = posenc_step(call->out, 0) * size,
-            .second = halves ? (ptrdiff_t)axis->sines * size : 0,
-            .cosine_first = p->cosine_first,
-            .scale = (float)call->scale,
-        },
-    };
-    if (call->ahead) {
-        const int alone = call->batch_end - s->batch == 1;
-        c.job.near = alone ? NEAR : AHEAD;
-        c.job.ahead = alone ? AHEAD : 0;
+    float made[MADE * 2 * PAIRS];
+    const struct posenc_sinusoid_stretch *s = c->stretch;
+    const size_t row = 2 * c->pairs;
+    c->job.y = (char *)made;
+    c->job.y_token = (ptrdiff_t)(row * sizeof(float));
+    for (size_t t = 0; t < run->count; t += c->job.tokens, c->job.step += c->job.tokens) {
+        c->job.tokens = run->count - t < MADE ? run->count - t : MADE;
+        c->call->sinusoid->kernels->sinusoid(&c->job);
+        for (int64_t batch = s->batch, copies; batch < c->call->batch_end; batch += copies) {
+            copies = posenc_copies(c->call->batch_end - batch);
+            for (size_t i = 0; i < c->job.tokens; i++)
+                put_row(c, made + i * row, batch, copies,
+                        s->token + (int64_t)(run->first + t + i));
+        }
     }
-    if (call->x) {
-        c.job.x_run = posenc_step(call->x, 1) * POSENC_ROW_STEPS * size;
-        c.job.x_copy = posenc_step(call->x, 0) * size;
-    }
-    for (size_t first = 0; first < axis->sines; first += PAIRS) {
-        const size_t left = axis->sines - first;
-        c.channel = axis->channel + (int64_t)(halves ? first : 2 * first);
-        c.job.blocks = axis->set.blocks + first / POSENC_ROW_BLOCK;
-        c.job.pairs = left < PAIRS ? left : PAIRS;
-        if (call->x && call->batch_end - s->batch >= ADD_ROWS)
-            add_chunk(&c);
-        else
-            put_chunk(&c);
-    }
+}
+
+static void put_chunk(struct chunk *c, const struct posenc_sinusoid_block *blocks,
+                      const struct posenc_run *run)
+{
+    struct posenc_sinusoid_state state[BLOCKS];
+    const struct posenc_sinusoid_direct *call = c->call;
+    c->job.blocks = blocks;
+    c->job.state = state;
+    c->job.step = run->step;
+    call->sinusoid->kernels->sinusoid_base(blocks, c->job.count, run->base, state);
+    if (call->batch_end - c->stretch->batch == 1)
+        put_alone(c, run);
+    else
+        put_shared(c, run);
 }
 
 void posenc_sinusoid_put(const struct posenc_sinusoid_direct *call,
                          const struct posenc_sinusoid_axis *axis,
                          const struct posenc_sinusoid_stretch *s)
 {
-    const int alone = call->batch_end - s->batch == 1;
-    if (alone && call->sinusoid->params.arrangement == POSENC_SINUSOID_INTERLEAVED)
-        put_runs(call, axis, s);
-    else
-        put_steps(call, axis, s);
+    const posenc_sinusoid_params *p = &call->sinusoid->params;
+    const int halves = p->arrangement == POSENC_SINUSOID_HALVES;
+    const ptrdiff_t size = sizeof(float);
+    for (const struct posenc_run *run = s->run; run < s->run + s->runs; run++)
+        for (size_t first = 0, pairs; first < axis->sines; first += pairs) {
+            pairs = axis->sines - first < PAIRS ? axis->sines - first : PAIRS;
+            const int alone = call->batch_end - s->batch == 1;
+            struct chunk c = {
+                .call = call,
+                .stretch = s,
+                .channel = axis->channel + (int64_t)(halves ? first : 2 * first),
+                .pairs = pairs,
+                .second = halves ? (ptrdiff_t)axis->sines * size : 0,
+                .job = {
+                    .count = pairs / POSENC_ROW_BLOCK,
+                    .y_token = posenc_step(call->out, 1) * size,
+                    .x_token = call->x ? posenc_step(call->x, 1) * size : 0,
+                    .cosine_first = p->cosine_first,
+                    .scale = (float)call->scale,
+                },
+            };
+            c.job.second = alone ? c.second : halves ? (ptrdiff_t)pairs * size : 0;
+            put_chunk(&c, axis->blocks + first / POSENC_ROW_BLOCK, run);
+        }
 }

@@ -7,9 +7,10 @@
 #include "sides.h"
 #include "sinusoid_direct.h"
 
-/* Pairs whose rows are made at a time: 16 KiB of base positions and 8 KiB of rows, in L1. For a
- * batch that shares its rows it is 32 KiB, so that each batch row is walked through for longer. */
-enum { CHUNK = 1024, BATCH_CHUNKS = 4 };
+/* Pairs whose rows are made at a time, 20 KiB on their way from row to row, and the floats of such
+ * rows, 16 KiB, so that both stay in the first cache. For a batch that shares its rows they are 32
+ * KiB, so that each batch row is walked through for longer. */
+enum { CHUNK = 512, ROOM = 4096, BATCH_ROOM = 8192 };
 
 /* One call. */
 struct work {
@@ -190,7 +191,7 @@ static size_t cosines_of(const struct posenc_sinusoid_axis *axis, size_t first, 
 
 /* Rows of doubles, and of positions between integers: no matter of speed. */
 static void fill_by_rows(const struct work *w, const struct posenc_sinusoid_axis *axis,
-                         const struct posenc_sinusoid_stretch *s)
+                         const struct posenc_sinusoid_stretch *s, size_t from, size_t tokens)
 {
     double scratch[POSENC_STRETCH * POSENC_ROW_BLOCK * 2];
     const int wide = is_wide(w);
@@ -205,88 +206,88 @@ static void fill_by_rows(const struct work *w, const struct posenc_sinusoid_axis
             .first = first,
             .count = count,
         };
-        posenc_sinusoid_rows(w->sinusoid, axis, s, &to);
-        put_batch(w, axis, s, 0, s->tokens,
+        posenc_sinusoid_rows(w->sinusoid, axis, s, from, tokens, &to);
+        put_batch(w, axis, s, from, tokens,
                   &(struct rows){to.sin, to.cos, to.stride, first, count,
                                  cosines_of(axis, first, count)});
     }
 }
 
-/* Some pairs of a run, token by token: what is written goes on through memory without a jump. */
+/* Some pairs of a run, a row of sines and one of cosines for each token. */
 struct chunk {
     const struct work *work;
     const struct posenc_sinusoid_axis *axis;
     const struct posenc_sinusoid_stretch *stretch;
     const struct posenc_run *run;
-    size_t first, count;
-    double base_cos[CHUNK], base_sin[CHUNK];
+    struct posenc_sinusoid_job job;
+    size_t first, count, padded;
 };
 
-/* Where a part of the row of a token belongs. */
-static char *element_of(const struct chunk *c, int part, size_t t)
+/* Conjugates the rows of negative positions and clears that of the padding. */
+static void finish_rows(const struct chunk *c, size_t from, size_t rows, float *sin)
 {
-    return posenc_element(c->work->out, c->stretch->batch, c->stretch->token + (int64_t)t, 0,
-                          channel_of(c->work, c->axis, part, c->first));
+    for (size_t t = 0; t < rows; t++, sin += 2 * c->padded) {
+        for (size_t i = 0; c->run->negative && i < c->count; i++)
+            sin[i] = -sin[i];
+        if (posenc_sinusoid_is_padding(c->stretch, from + t,
+                                       c->work->sinusoid->params.padding_row))
+            memset(sin, 0, 2 * c->padded * sizeof(float));
+    }
 }
 
-/* The row of one token; meanwhile the memory of a later one is asked for. */
-static void make_row(const struct chunk *c, size_t t, size_t later, float *cos, float *sin)
+/* The rows of tokens [from, from + tokens), or the one that all of them have. */
+static void make_rows(struct chunk *c, size_t from, size_t tokens, float *sin)
 {
-    const struct work *w = c->work;
-    const posenc_sinusoid_params *p = &w->sinusoid->params;
-    const ptrdiff_t size = (ptrdiff_t)posenc_dtype_size(w->out->dtype);
-    if (p->padding_row >= 0 && c->stretch->ids.whole[t] == p->padding_row) {
-        memset(cos, 0, c->count * sizeof(float));
-        memset(sin, 0, c->count * sizeof(float));
-        return;
-    }
-    w->sinusoid->kernels->row(&(struct posenc_row_job){
-        .blocks = c->axis->set.blocks + c->first / POSENC_ROW_BLOCK,
-        .base_cos = c->base_cos,
-        .base_sin = c->base_sin,
-        .step = c->stretch->steps[t],
-        .sine_sign = c->run->sine_sign,
-        .pairs = c->count,
-        .cos = cos,
-        .sin = sin,
-        .ask = w->ahead && is_alone(w, c->stretch) ? element_of(c, p->cosine_first, t + later)
-                                                   : NULL,
-        .ask_step = 2 * POSENC_ROW_BLOCK * size,
-    });
+    const ptrdiff_t row = (ptrdiff_t)(2 * c->padded * sizeof(float));
+    c->job.tokens = c->run->direction ? tokens : 1;
+    c->job.y_token = c->run->direction < 0 ? -row : row;
+    c->job.y = (char *)sin + (c->run->direction < 0 ? (ptrdiff_t)(tokens - 1) * row : 0);
+    c->work->sinusoid->kernels->sinusoid(&c->job);
+    c->job.step += tokens;
+    finish_rows(c, from, c->job.tokens, sin);
 }
 
 static void fill_chunk(struct chunk *c)
 {
-    float scratch[BATCH_CHUNKS * 2 * CHUNK];
+    float scratch[BATCH_ROOM];
+    struct posenc_sinusoid_state state[CHUNK / POSENC_ROW_BLOCK];
     const struct posenc_run *run = c->run;
-    const size_t room = is_alone(c->work, c->stretch) ? CHUNK : BATCH_CHUNKS * CHUNK;
-    const size_t group = room / c->count;
-    c->work->sinusoid->kernels->bases(c->axis->set.blocks + c->first / POSENC_ROW_BLOCK, c->count,
-                                      run->base, c->base_cos, c->base_sin);
-    const struct rows rows = {scratch, scratch + c->count, (ptrdiff_t)(2 * c->count), c->first,
-                              c->count, cosines_of(c->axis, c->first, c->count)};
+    const size_t room = is_alone(c->work, c->stretch) ? ROOM : BATCH_ROOM;
+    const size_t group = run->direction || run->count == 1 ? room / (2 * c->padded) : run->count;
+    const struct rows rows = {scratch, scratch + c->padded,
+                              run->direction ? (ptrdiff_t)(2 * c->padded) : 0, c->first, c->count,
+                              cosines_of(c->axis, c->first, c->count)};
+    c->job.state = state;
+    c->work->sinusoid->kernels->sinusoid_base(c->job.blocks, c->job.count, run->base, state);
     for (size_t t = 0, tokens; t < run->count; t += tokens) {
-        const size_t from = run->first + t;
         tokens = run->count - t < group ? run->count - t : group;
-        for (size_t i = 0; i < tokens; i++)
-            make_row(c, from + i, tokens, scratch + (2 * i + 1) * c->count,
-                     scratch + 2 * i * c->count);
-        put_batch(c->work, c->axis, c->stretch, from, tokens, &rows);
+        const size_t from = run->direction < 0 ? run->count - t - tokens : t;
+        make_rows(c, run->first + from, tokens, scratch);
+        put_batch(c->work, c->axis, c->stretch, run->first + from, tokens, &rows);
     }
 }
 
-static void fill_by_runs(const struct work *w, const struct posenc_sinusoid_axis *axis,
-                         const struct posenc_sinusoid_stretch *s)
+static void fill_run(const struct work *w, const struct posenc_sinusoid_axis *axis,
+                     const struct posenc_sinusoid_stretch *s, const struct posenc_run *run)
 {
-    struct chunk c;
-    c.work = w;
-    c.axis = axis;
-    c.stretch = s;
-    for (c.run = s->run; c.run < s->run + s->runs; c.run++)
-        for (c.first = 0; c.first < axis->sines; c.first += CHUNK) {
-            c.count = axis->sines - c.first < CHUNK ? axis->sines - c.first : CHUNK;
-            fill_chunk(&c);
-        }
+    for (size_t first = 0, count; first < axis->sines; first += count) {
+        count = axis->sines - first < CHUNK ? axis->sines - first : CHUNK;
+        const size_t blocks = (count + POSENC_ROW_BLOCK - 1) / POSENC_ROW_BLOCK;
+        const size_t padded = blocks * POSENC_ROW_BLOCK;
+        fill_chunk(&(struct chunk){
+            .work = w,
+            .axis = axis,
+            .stretch = s,
+            .run = run,
+            .job = {.blocks = axis->blocks + first / POSENC_ROW_BLOCK,
+                    .count = blocks,
+                    .step = run->step,
+                    .second = (ptrdiff_t)(padded * sizeof(float))},
+            .first = first,
+            .count = count,
+            .padded = padded,
+        });
+    }
 }
 
 static void fill_axis(const struct work *w, const struct posenc_sinusoid_axis *axis,
@@ -300,16 +301,20 @@ static void fill_axis(const struct work *w, const struct posenc_sinusoid_axis *a
                                                   w->scale,    w->ahead, batch_end(w, s)};
     if (posenc_sinusoid_is_direct(&direct, axis, s))
         posenc_sinusoid_put(&direct, axis, s);
-    else if (s->runs && !is_wide(w))
-        fill_by_runs(w, axis, s);
+    else if (is_wide(w))
+        fill_by_rows(w, axis, s, 0, s->tokens);
     else
-        fill_by_rows(w, axis, s);
+        for (const struct posenc_run *run = s->run; run < s->run + s->runs; run++)
+            if (run->real)
+                fill_by_rows(w, axis, s, run->first, run->count);
+            else
+                fill_run(w, axis, s, run);
     struct place p = {w, s->batch, s->token, s->tokens, 0};
     for (; axis->zeros && p.batch < batch_end(w, s); p.batch++)
         put(&p, axis->channel + (int64_t)(axis->sines + axis->cosines), &zero, 0, 1);
 }
 
-/* Tokens from `token` on, up to 64. The next stretch begins at a multiple of 16 where positions
+/* Tokens from `token` on, up to 64. The next stretch begins at a multiple of 32 where positions
  * count on, so that its runs are whole. */
 static size_t stretch_at(const struct work *w, int64_t batch, int64_t token)
 {
@@ -318,7 +323,7 @@ static size_t stretch_at(const struct work *w, int64_t batch, int64_t token)
         return (size_t)(left < POSENC_STRETCH ? left : POSENC_STRETCH);
     const int64_t position = w->sinusoid->params.position_offset +
                              posenc_position(w->positions, 0, batch, token);
-    return POSENC_STRETCH - ((uint64_t)position & (POSENC_ROW_STEPS - 1));
+    return POSENC_STRETCH - ((uint64_t)position & (POSENC_SINUSOID_STEPS - 1));
 }
 
 static void fill_all(struct work *w)

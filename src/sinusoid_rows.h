@@ -7,11 +7,14 @@
 
 enum { POSENC_STRETCH = 64 }; /* tokens that are staged together */
 
-/* Neighbouring tokens that share sign and |p| - |p| mod 16: what a kernel takes in one call. */
+/* Neighbouring tokens whose rows come in one go: their |p| share sign and |p| - |p| mod 64 and go
+ * up (direction 1), down (-1) or stay (0). Or their positions are no integers. */
 struct posenc_run {
     uint8_t first, count;
+    uint8_t step; /* the least |p| mod 64 */
+    int8_t direction;
+    uint8_t real, negative;
     uint32_t base;
-    uint64_t sine_sign;
 };
 
 /* Tokens of one batch row, with the positions + offset of one axis as ids of their own. */
@@ -23,9 +26,8 @@ struct posenc_sinusoid_stretch {
         int64_t whole[POSENC_STRETCH];
         double real[POSENC_STRETCH];
     } ids;
-    size_t runs; /* 0 where positions are real */
+    size_t runs;
     struct posenc_run run[POSENC_STRETCH];
-    uint8_t steps[POSENC_STRETCH];
 };
 
 /* Stages `tokens` tokens from batch, token on, which the caller has set. */
@@ -33,9 +35,14 @@ void posenc_sinusoid_stage(struct posenc_sinusoid_stretch *stretch,
                            const posenc_sinusoid *sinusoid, const posenc_positions *positions,
                            int axis);
 
-/* Writes the rows of the stretch, those of the padding row as zeros. */
+/* 1 if token t stands at the padding row. */
+int posenc_sinusoid_is_padding(const struct posenc_sinusoid_stretch *stretch, size_t t,
+                               int64_t padding);
+
+/* Writes rows of F64, or of real positions, of the tokens [first, first + tokens): those of a plan,
+ * and those of the padding row as zeros. */
 void posenc_sinusoid_rows(const posenc_sinusoid *sinusoid, const struct posenc_sinusoid_axis *axis,
-                          const struct posenc_sinusoid_stretch *stretch,
-                          const struct posenc_rows_target *to);
+                          const struct posenc_sinusoid_stretch *stretch, size_t first,
+                          size_t tokens, const struct posenc_rows_target *to);
 
 #endif

@@ -48,7 +48,6 @@ static void oracle(const posenc_sinusoid_params *p, const posenc_sinusoid *halve
     }
 }
 
-/* Its rows are those of a rotation by the same frequencies where the width is even. */
 static posenc_sinusoid *halves_of(const posenc_sinusoid_params *p)
 {
     const int32_t h = p->odd == POSENC_ODD_SINE ? (p->dim + 1) / 2 : p->dim / 2;
@@ -103,11 +102,91 @@ static void test_isas_and_splits(void **state)
         }
 }
 
-/* Wide enough for several chunks, and a batch that shares its positions: same rows as alone. */
+/* Rows of cosines, then sines, in plain C, each token by a call of its own. */
+static void plain_rows(int64_t start, int64_t count, int32_t dim, float *rows)
+{
+    posenc_sinusoid_params p = sinusoid_params(dim, POSENC_SINUSOID_HALVES);
+
+    p.cosine_first = 1;
+    p.isa = POSENC_ISA_SCALAR;
+    posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+    for (int64_t t = 0; t < count; t++)
+        sinusoid_run(sinusoid, start + t, 1, dim, POSENC_F32, rows + t * dim);
+    posenc_sinusoid_free(sinusoid);
+}
+
+/* Neighbours that count up and down, stand still and jump, within 64 positions and across, with
+ * real positions between: as each by itself. */
+static void test_ids_in_any_order(void **state)
+{
+    static float expected[TOKENS * MOST], got[TOKENS * MOST];
+    struct test_random random = {.state = 1};
+    double ids[TOKENS];
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+
+    (void)state;
+    for (int n = 0; n < FORMS * 4; n++) {
+        double position = (double)test_below(&random, 400) - 200;
+
+        for (int t = 0, left = 0, step = 0; t < TOKENS; t++, left--) {
+            if (left <= 0) {
+                left = 1 + (int)test_below(&random, 40);
+                step = (int)test_below(&random, 4) - 1;
+                if (step == 2) position = (double)test_below(&random, 400) - 200;
+            }
+            ids[t] = position + (n % 3 == 2 && test_below(&random, 8) == 0 ? 0.25 : 0);
+            position += step;
+        }
+        for (size_t k = 0; k < count; k++) {
+            posenc_sinusoid_params p = form(n % FORMS, isas[k]);
+            posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+            for (int64_t t = 0; t < TOKENS && k == 0; t++)
+                sinusoid_real(sinusoid, &ids[t], 1, p.dim, POSENC_F32, expected + t * p.dim);
+            memset(got, 0xff, sizeof got);
+            sinusoid_real(sinusoid, ids, TOKENS, p.dim, POSENC_F32, got);
+            check_rows(got, expected, TOKENS * p.dim, "any order", n);
+            posenc_sinusoid_free(sinusoid);
+        }
+    }
+}
+
+/* A row goes out from one up to 31 positions before it: what rounding adds on the way stays below
+ * the 0.00001 u that docs/accuracy.md derives. */
+static void test_whole_groups(void **state)
+{
+    enum { DIM = 256, COUNT = 131 };
+    static const int64_t starts[] = {0, 64 * 999, -130, INT32_MAX - COUNT, INT64_C(1) << 30};
+    static const double bases[] = {1.5, 10000, 1e9};
+    static float rows[COUNT * DIM];
+    static double exact[COUNT * DIM];
+
+    (void)state;
+    for (int n = 0; n < 15; n++) {
+        posenc_sinusoid_params p = sinusoid_params(DIM, 1 + n % 2);
+
+        p.base = bases[n / 5];
+        posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+        sinusoid_run(sinusoid, starts[n % 5], COUNT, DIM, POSENC_F32, rows);
+        sinusoid_run(sinusoid, starts[n % 5], COUNT, DIM, POSENC_F64, exact);
+        for (int i = 0; i < COUNT * DIM; i++)
+            if (!(fabs((double)rows[i] - exact[i]) <= 0.50001 * 0x1p-24))
+                fail_msg("start %lld, base %g, value %d: %a instead of %a",
+                         (long long)starts[n % 5], p.base, i, (double)rows[i], exact[i]);
+        posenc_sinusoid_free(sinusoid);
+    }
+}
+
+/* Wide enough for several chunks, and a batch that shares its positions: same rows as alone, and
+ * those of a rotation by the same frequencies but for a last place now and then. */
 static void test_wide_and_batch(void **state)
 {
     enum { DIM = 2 * 1024 + 2 * 33, BATCH = 3, COUNT = 19 };
-    static float rows[COUNT * DIM], plain[COUNT * DIM], all[BATCH * COUNT * DIM];
+    static float rows[COUNT * DIM], turned[COUNT * DIM], plain[COUNT * DIM];
+    static float all[BATCH * COUNT * DIM];
     posenc_rope_params rope = test_params(POSENC_SPLIT_HALF, DIM, DIM);
     posenc_plan *plan = test_plan(&rope);
     posenc_error error = {0, ""};
@@ -118,8 +197,11 @@ static void test_wide_and_batch(void **state)
 
     (void)state;
     posenc_positions_start(&positions, 1021);
-    posenc_tensor_contiguous(&view, rows, POSENC_F32, 1, COUNT, 1, DIM);
+    posenc_tensor_contiguous(&view, turned, POSENC_F32, 1, COUNT, 1, DIM);
     test_ok(posenc_rows(plan, &positions, &view, &error), &error);
+    plain_rows(1021, COUNT, DIM, rows);
+    for (int i = 0; i < COUNT * DIM; i++)
+        assert_true(fabs((double)rows[i] - (double)turned[i]) <= 0x1p-24);
     for (size_t k = 0; k < count; k++)
         for (int arrangement = 1; arrangement <= 2; arrangement++) {
             posenc_sinusoid_params p = sinusoid_params(DIM, arrangement);
@@ -148,7 +230,7 @@ static void test_wide_and_batch(void **state)
 
 enum { DIRECT_DIM = 2 * (512 + 32), DIRECT_BATCH = 9, DIRECT_COUNT = 83, DIRECT_START = 1021 };
 
-/* One batch row against posenc_rows: element `i` of `rows` at its channel, or x / 2 more. */
+/* One batch row against plain_rows: element `i` of `rows` at its channel, or x / 2 more. */
 static void check_direct(const posenc_sinusoid_params *p, const float *rows, const float *got,
                          const float *x)
 {
@@ -172,8 +254,6 @@ static void test_rows_in_place(void **state)
 {
     enum { ROW = DIRECT_COUNT * DIRECT_DIM };
     static float rows[ROW], x[DIRECT_BATCH * ROW], all[DIRECT_BATCH * ROW];
-    posenc_rope_params rope = test_params(POSENC_SPLIT_HALF, DIRECT_DIM, DIRECT_DIM);
-    posenc_plan *plan = test_plan(&rope);
     posenc_error error = {0, ""};
     posenc_positions positions;
     posenc_tensor view, from;
@@ -182,8 +262,7 @@ static void test_rows_in_place(void **state)
 
     (void)state;
     posenc_positions_start(&positions, DIRECT_START);
-    posenc_tensor_contiguous(&view, rows, POSENC_F32, 1, DIRECT_COUNT, 1, DIRECT_DIM);
-    test_ok(posenc_rows(plan, &positions, &view, &error), &error);
+    plain_rows(DIRECT_START, DIRECT_COUNT, DIRECT_DIM, rows);
     for (int i = 0; i < DIRECT_BATCH * ROW; i++)
         x[i] = (float)(i % 1013) / 7;
     for (size_t k = 0; k < 4 * count; k++) {
@@ -209,7 +288,6 @@ static void test_rows_in_place(void **state)
         }
         posenc_sinusoid_free(sinusoid);
     }
-    posenc_plan_free(plan);
 }
 
 /* What addition makes of one element: in float, and rounded once; in double for F64. */
@@ -331,6 +409,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isas_and_splits),
+        cmocka_unit_test(test_ids_in_any_order),
+        cmocka_unit_test(test_whole_groups),
         cmocka_unit_test(test_rows_in_place),
         cmocka_unit_test(test_wide_and_batch),
         cmocka_unit_test(test_adding),

@@ -17,13 +17,13 @@ struct posenc_base {
 };
 
 /* p * W mod 1 by three products of 32 bits, then as posenc_sincos does it. */
-static POSENC_INLINE void base_row(const struct posenc_row_block *block, uint32_t p, int v,
+static POSENC_INLINE void base_row(const uint32_t w[3][POSENC_ROW_BLOCK], uint32_t p, int v,
                                    f64s *cos, f64s *sin)
 {
     const u64s position = set1_u64(p);
-    u64s top = mul_u32(widen_u32(&block->w[2][v * F64_LANES]), position);
-    u64s middle = mul_u32(widen_u32(&block->w[1][v * F64_LANES]), position);
-    u64s bottom = mul_u32(widen_u32(&block->w[0][v * F64_LANES]), position);
+    u64s top = mul_u32(widen_u32(&w[2][v * F64_LANES]), position);
+    u64s middle = mul_u32(widen_u32(&w[1][v * F64_LANES]), position);
+    u64s bottom = mul_u32(widen_u32(&w[0][v * F64_LANES]), position);
     u64s high = add_u64(add_u64(shift_left(top, 32), middle), shift_right(bottom, 32));
     u64s low = and_u64(bottom, set1_u64(0xffffffff));
 

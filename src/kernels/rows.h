@@ -7,7 +7,7 @@
  * Template. Before the inclusion:
  *   vecd.h of the ISA   gives f64s and u64s of F64_LANES lanes and their operations
  *   KERNEL(name)        the name of a kernel of this ISA
- * It defines KERNEL(rows), KERNEL(bases) and KERNEL(row).
+ * It defines KERNEL(rows).
  */
 #include "base.h"
 
@@ -43,7 +43,7 @@ static POSENC_INLINE void all_rows(const struct posenc_rows_job *job, int plain)
         struct posenc_base base;
 #pragma GCC unroll 8
         for (int v = 0; v < VECTORS; v++)
-            base_row(block, job->base, v, &base.cos[v], &base.sin[v]);
+            base_row(block->w, job->base, v, &base.cos[v], &base.sin[v]);
         float *cos = job->cos + i, *sin = job->sin + i;
         if (rest >= POSENC_ROW_BLOCK) {
             for (size_t t = 0; t < job->count; t++, cos += job->stride, sin += job->stride)
@@ -66,59 +66,4 @@ void KERNEL(rows)(const struct posenc_rows_job *job)
         all_rows(job, 1);
     else
         all_rows(job, 0);
-}
-
-void KERNEL(bases)(const struct posenc_row_block *blocks, size_t pairs, uint32_t position,
-                   double *cos, double *sin)
-{
-    for (size_t i = 0; i < pairs; i += POSENC_ROW_BLOCK, blocks++)
-#pragma GCC unroll 8
-        for (int v = 0; v < VECTORS; v++) {
-            f64s c, s;
-            base_row(blocks, position, v, &c, &s);
-            store_f64(cos + i + v * F64_LANES, c);
-            store_f64(sin + i + v * F64_LANES, s);
-        }
-}
-
-static POSENC_INLINE void block_row(const struct posenc_row_job *job, size_t i, int plain,
-                                    float *cos, float *sin)
-{
-    struct posenc_base base;
-#pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; v++) {
-        base.cos[v] = load_f64(job->base_cos + i + v * F64_LANES);
-        base.sin[v] = load_f64(job->base_sin + i + v * F64_LANES);
-    }
-    token_row(&job->blocks[i / POSENC_ROW_BLOCK], &base, job->step, plain, set1_f64(1),
-              set1_u64(job->sine_sign), cos, sin);
-}
-
-static POSENC_INLINE void one_row(const struct posenc_row_job *job, int plain)
-{
-    const size_t pairs = job->pairs;
-    const char *ask = job->ask;
-    size_t i = 0;
-    for (; pairs - i >= POSENC_ROW_BLOCK; i += POSENC_ROW_BLOCK) {
-        if (ask) {
-            __builtin_prefetch(ask, 1, 3);
-            __builtin_prefetch(ask + job->ask_step / 2, 1, 3);
-            ask += job->ask_step;
-        }
-        block_row(job, i, plain, job->cos + i, job->sin + i);
-    }
-    if (i < pairs) {
-        float whole[2][POSENC_ROW_BLOCK];
-        block_row(job, i, plain, whole[0], whole[1]);
-        memcpy(job->cos + i, whole[0], (pairs - i) * sizeof(float));
-        memcpy(job->sin + i, whole[1], (pairs - i) * sizeof(float));
-    }
-}
-
-void KERNEL(row)(const struct posenc_row_job *job)
-{
-    if (!job->sine_sign)
-        one_row(job, 1);
-    else
-        one_row(job, 0);
 }

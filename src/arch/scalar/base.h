@@ -6,14 +6,12 @@
 #include "../../angle.h"
 #include "../../rows.h"
 
-/* Cosine and sine of pair i at the base position. */
-static inline void posenc_base_of(const struct posenc_row_block *blocks, size_t i,
+/* Cosine and sine at the base position of pair i of a block with the frequencies w. */
+static inline void posenc_base_of(const uint32_t w[3][POSENC_ROW_BLOCK], size_t i,
                                   uint32_t position, double *c, double *s)
 {
-    const struct posenc_row_block *block = &blocks[i / POSENC_ROW_BLOCK];
-    const size_t j = i % POSENC_ROW_BLOCK;
-    struct posenc_turns w = {(uint64_t)block->w[2][j] << 32 | block->w[1][j], block->w[0][j]};
-    posenc_sincos(posenc_turns_times(w, position), s, c);
+    struct posenc_turns turns = {(uint64_t)w[2][i] << 32 | w[1][i], w[0][i]};
+    posenc_sincos(posenc_turns_times(turns, position), s, c);
 }
 
 #endif

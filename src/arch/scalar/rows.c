@@ -19,25 +19,12 @@ void posenc_rows_scalar(const struct posenc_rows_job *job)
 {
     for (size_t i = 0; i < job->pairs; i++) {
         double c, s;
-        posenc_base_of(job->blocks, i, job->base, &c, &s);
+        posenc_base_of(job->blocks[i / POSENC_ROW_BLOCK].w, i % POSENC_ROW_BLOCK, job->base, &c,
+                       &s);
         for (size_t t = 0; t < job->count; t++) {
             ptrdiff_t at = (ptrdiff_t)t * job->stride + (ptrdiff_t)i;
             step_from(job->blocks, i, job->steps[t], c, s, job->factor, job->sine_sign,
                       job->cos + at, job->sin + at);
         }
     }
-}
-
-void posenc_bases_scalar(const struct posenc_row_block *blocks, size_t pairs, uint32_t position,
-                         double *cos, double *sin)
-{
-    for (size_t i = 0; i < pairs; i++)
-        posenc_base_of(blocks, i, position, &cos[i], &sin[i]);
-}
-
-void posenc_row_scalar(const struct posenc_row_job *job)
-{
-    for (size_t i = 0; i < job->pairs; i++)
-        step_from(job->blocks, i, job->step, job->base_cos[i], job->base_sin[i], 1, job->sine_sign,
-                  job->cos + i, job->sin + i);
 }
