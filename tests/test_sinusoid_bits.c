@@ -9,7 +9,8 @@
 
 enum { TOKENS = 150, MOST = 80 };
 
-/* Widths around the vectors and blocks of 16 pairs, in every form. */
+/* Widths around the vectors and blocks of 16 pairs, in every form. The first pair of every other
+ * one comes to 0 each 2 positions, where float32 shows the last places of its doubles. */
 static posenc_sinusoid_params form(int n, int32_t isa)
 {
     static const int32_t widths[] = {2, 7, 16, 30, 33, 64, 71, 80};
@@ -17,6 +18,7 @@ static posenc_sinusoid_params form(int n, int32_t isa)
 
     p.cosine_first = n / 16 % 2;
     p.odd = n / 32 % 2 ? POSENC_ODD_SINE : POSENC_ODD_ZERO;
+    p.scale = n % 2 ? 0x1.921fb54442d18p-1 : 1;
     p.position_offset = 5;
     p.padding_row = 9;
     p.isa = isa;
@@ -53,6 +55,7 @@ static posenc_sinusoid *halves_of(const posenc_sinusoid_params *p)
     const int32_t h = p->odd == POSENC_ODD_SINE ? (p->dim + 1) / 2 : p->dim / 2;
     posenc_sinusoid_params q = sinusoid_params(2 * h, POSENC_SINUSOID_HALVES);
 
+    q.scale = p->scale;
     q.isa = POSENC_ISA_SCALAR;
     return sinusoid_new(&q);
 }

@@ -122,8 +122,8 @@ static POSENC_INLINE void put_pairs(const struct posenc_sinusoid_job *job, struc
     put(job, form, form.adds ? x + job->second : x, y + job->second, form.cosine_first ? sin : cos);
 }
 
-/* Keeps the rows of base + step and the position behind it. A whole block goes on at a time, so that
- * its chains hide each other's latency. */
+/* Keeps the rows of base + step and the position behind it. A whole block goes on at a time, so
+ * that its chains hide each other's latency. */
 static void start_at(const struct posenc_sinusoid_job *job)
 {
     const size_t group = job->step / POSENC_SINUSOID_GROUP;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One call of everything on the default ISA: prints its name, a hash of all bits that the usual
- * calls made, one of what rarer kinds of rows, positions and tensors made, and one of caches. */
+ * calls made, one of what rarer kinds of rows, positions and tensors made, one of caches and one of
+ * sinusoids. */
 #include <posenc/posenc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +263,38 @@ static void cache(int32_t dtype, int32_t norm, int after)
     posenc_plan_free(other);
 }
 
+/* Up and down through 0. The first pair comes to 0 each 2 positions, where float32 shows the last
+ * places of the doubles it is made from. */
+static void sinusoids(int32_t arrangement)
+{
+    enum { ROWS = 150 };
+    static float rows[ROWS * WIDTH];
+    int64_t ids[ROWS];
+    posenc_sinusoid_params params;
+    posenc_sinusoid *sinusoid = NULL;
+    posenc_positions positions;
+    posenc_tensor view;
+    posenc_sinusoid_params_init(&params);
+    params.dim = WIDTH;
+    params.arrangement = arrangement;
+    params.scale = 0x1.921fb54442d18p-1;
+    must(posenc_sinusoid_create(&sinusoid, &params, &error));
+    posenc_positions_start(&positions, 0);
+    positions.kind = POSENC_POSITIONS_IDS;
+    positions.dtype = POSENC_I64;
+    positions.ids = ids;
+    positions.stride[1] = 1;
+    for (int64_t t = 0; t < ROWS; t++) {
+        ids[t] = t < ROWS / 2 ? t - 5 : 2147483647 - t;
+    }
+    posenc_tensor_contiguous(&view, rows, POSENC_F32, 1, ROWS, 1, WIDTH);
+    must(posenc_sinusoid_fill(sinusoid, &positions, &view, &error));
+    add_to_hash(rows, sizeof rows, sizeof *rows);
+    must(posenc_sinusoid_add(sinusoid, &positions, 0.3, &view, NULL, &error));
+    add_to_hash(rows, sizeof rows, sizeof *rows);
+    posenc_sinusoid_free(sinusoid);
+}
+
 int main(void)
 {
     const uint64_t start = hash;
@@ -286,6 +319,10 @@ int main(void)
             cache(POSENC_I8, norm, after);
         }
     }
+    printf("%016llx ", (unsigned long long)hash);
+    hash = start;
+    sinusoids(POSENC_SINUSOID_INTERLEAVED);
+    sinusoids(POSENC_SINUSOID_HALVES);
     printf("%016llx\n", (unsigned long long)hash);
     return 0;
 }
