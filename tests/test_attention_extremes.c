@@ -172,16 +172,18 @@ static int is_canonical_nan(const posenc_tensor *t, int64_t at)
     return bits == nan[t->dtype - 1];
 }
 
-/* A NaN in one value channel reaches that channel of the rows that see it, and nothing else. */
+/* A NaN in one value channel reaches that channel of the rows that see it, and nothing else; where
+ * rows are turned back, other channels of these too. */
 static void visible_nan_reaches_its_rows_alone(void **state)
 {
     uint64_t seed = 33;
     (void)state;
     for (int i = 0; i < (test_quick() ? 30 : 120); i++) {
         struct options o;
-        options_init(&o, options_choose(&seed) & ~(unsigned)(WITH_LONG | WITH_OUTPUT_ROWS), seed);
+        options_init(&o, options_choose(&seed) & ~(unsigned)WITH_LONG, seed);
         const struct attention_call *c = &o.call;
-        const int64_t *k = c->k.shape, b = k[0] - 1, token = k[1] / 2, head = k[2] - 1;
+        const int64_t *k = c->k.shape, b = i % 2 ? k[0] - 1 : 0, token = k[1] / 2;
+        const int64_t head = i % 2 ? k[2] - 1 : 0;
         const int64_t channel = c->v.shape[3] / 2;
         posenc_tensor before = c->out;
         options_run(&o, POSENC_ISA_DEFAULT);
@@ -201,7 +203,7 @@ static void visible_nan_reaches_its_rows_alone(void **state)
                            !r.hidden[j];
                 int64_t at = r.batch * c->out.stride[0] + r.token * c->out.stride[1] +
                              r.head * c->out.stride[2];
-                for (int64_t e = 0; e < c->v.shape[3]; e++)
+                for (int64_t e = 0; e < c->v.shape[3] && !(sees && c->params.output_rows); e++)
                     assert_true(sees && e == channel
                                     ? is_canonical_nan(&c->out, at + e)
                                     : test_same_element(before.data, c->out.data, c->out.dtype,
