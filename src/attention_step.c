@@ -271,17 +271,14 @@ void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
  * one another. */
 enum { SHARE = 12 };
 
-/* The share of the rows from r on of the next tile's keys or values, or of the results. */
+/* The share of the rows from r on of the next tile's keys or values, if there is one. */
 static void ask_share(const struct posenc_attention_walk *walk, const posenc_tensor *t,
-                      const void *const *next, int64_t key_head, int64_t r, int64_t rows)
+                      const void *const *next, int64_t r, int64_t rows)
 {
-    if (next)
-        for (int64_t i = r * TILE / walk->rows; i < (r + rows) * TILE / walk->rows; i++)
-            posenc_attention_ask(t, next[i], 0);
-    else if (walk->job->out && t == walk->job->v)
-        for (int64_t i = r; i < r + rows; i++)
-            posenc_attention_ask(walk->job->out,
-                                 posenc_attention_row(walk, walk->job->out, key_head, i), 1);
+    if (!next)
+        return;
+    for (int64_t i = r * TILE / walk->rows; i < (r + rows) * TILE / walk->rows; i++)
+        posenc_attention_ask(t, next[i], 0);
 }
 
 static void sum_block(struct posenc_attention_walk *walk, const struct posenc_attention_tile *tile,
@@ -305,7 +302,7 @@ static void sum_block(struct posenc_attention_walk *walk, const struct posenc_at
                                                       job->channels, room->tile);
     for (int64_t r = 0; r < walk->rows; r += SHARE) {
         int64_t rows = walk->rows - r < SHARE ? walk->rows - r : SHARE;
-        ask_share(walk, job->k, next ? next->key : NULL, tile->head, r, rows);
+        ask_share(walk, job->k, next ? next->key : NULL, r, rows);
         walk->kernels->block_sums(&(struct posenc_attention_products){
             rows, job->channels, room->q + r, room->tile, room->begin + r, room->end + r,
             room->w + r * TILE});
@@ -342,7 +339,7 @@ static void total_block(struct posenc_attention_walk *walk,
     const float *wide = wide_values(walk, tile);
     for (int64_t r = 0; r < walk->rows; r += SHARE) {
         int64_t rows = walk->rows - r < SHARE ? walk->rows - r : SHARE;
-        ask_share(walk, job->v, next ? next->value : NULL, tile->head, r, rows);
+        ask_share(walk, job->v, next ? next->value : NULL, r, rows);
         walk->kernels->block_totals(&(struct posenc_attention_totals){
             rows, job->values, room->w + r * TILE, room->a + r, wide, room->begin + r,
             room->end + r, hidden ? room->hidden + r : NULL, o + r * walk->padded});
