@@ -60,7 +60,7 @@ static POSENC_INLINE uint64_t slots_between(int64_t begin, int64_t end)
     return ~UINT64_C(0) << begin & ~UINT64_C(0) >> (TILE - end);
 }
 
-enum { VECTORS = TILE / LANES };
+enum { VECTORS = TILE / LANES, SOME = 16 };
 
 /*
  * The scores of a row's tile from its sums, -inf where it sees nothing: such a slot has weight +0
@@ -100,9 +100,9 @@ static POSENC_INLINE uint64_t row_scores(const struct posenc_attention_weights *
 
 /* Scores instead of the sums of a row's tile. Returns the maximum, with the one before. */
 static POSENC_INLINE float put_scores(const struct posenc_attention_weights *job, int64_t r,
-                                      int capped, float before)
+                                      int capped)
 {
-    vector s[VECTORS], m = V(set1_)(before);
+    vector s[VECTORS], m = V(set1_)(job->m[r]);
     job->hidden[r] = row_scores(job, r, capped, s);
 #pragma GCC unroll 16
     for (int i = 0; i < VECTORS; i++) {
@@ -112,12 +112,12 @@ static POSENC_INLINE float put_scores(const struct posenc_attention_weights *job
     return V(max_across_)(m);
 }
 
-/* Weights instead of the scores of a row's tile. */
+/* Weights instead of the scores of a row's tile, and its sums and maximum with them. */
 static POSENC_INLINE void put_weights(const struct posenc_attention_weights *job, int64_t r,
-                                      float maximum, float factor)
+                                      float maximum)
 {
     float *w = job->w + r * TILE, *l = job->l + r * CHAINS;
-    vector m = V(set1_)(maximum), a = V(set1_)(factor);
+    vector m = V(set1_)(maximum), a = weight(V(set1_)(job->m[r]), m);
 #pragma GCC unroll 16
     for (int chain = 0; chain < CHAINS / LANES; chain++) {
         vector sum = V(set1_)(0.0f);
@@ -130,46 +130,41 @@ static POSENC_INLINE void put_weights(const struct posenc_attention_weights *job
         float *at = l + chain * LANES;
         V(store_f32_)(at, V(fma_)(V(load_f32_)(at), a, sum));
     }
+    job->m[r] = maximum;
+    job->a[r] = V(first_)(a);
 }
 
 /*
- * The rows from `first` on, as many as lanes: all maxima, all factors at once, all weights. A row's
- * weights would wait for its maximum, and while they wait no other row's fit into the CPU.
+ * The rows from `first` on: all maxima, then all weights. A row's weights would wait for its
+ * maximum, and while they wait no other row's fit into the CPU.
  */
 static POSENC_INLINE uint64_t weigh_some(const struct posenc_attention_weights *job, int64_t first,
                                          int64_t rows, int capped)
 {
-    _Alignas(64) float before[LANES] = {0}, after[LANES] = {0}, a[LANES];
+    float maximum[SOME];
     uint64_t any = 0;
     for (int64_t i = 0, r = first; i < rows; i++, r++) {
         int64_t begin = job->begin[r], end = job->end[r];
-        before[i] = job->m[r];
         job->hidden[r] = 0;
         if (begin < end)
-            after[i] = put_scores(job, r, capped, before[i]);
+            maximum[i] = put_scores(job, r, capped);
         if (begin >= end || job->hidden[r] == slots_between(begin, end)) {
             job->begin[r] = job->end[r] = 0;
             job->hidden[r] = 0;
-            after[i] = before[i];
         }
         any |= job->hidden[r];
     }
-    V(store_f32_)(a, weight(V(load_f32_)(before), V(load_f32_)(after)));
-    for (int64_t i = 0, r = first; i < rows; i++, r++) {
-        if (job->begin[r] >= job->end[r])
-            continue;
-        job->m[r] = after[i];
-        job->a[r] = a[i];
-        put_weights(job, r, after[i], a[i]);
-    }
+    for (int64_t i = 0, r = first; i < rows; i++, r++)
+        if (job->begin[r] < job->end[r])
+            put_weights(job, r, maximum[i]);
     return any;
 }
 
 static POSENC_INLINE int weigh_rows(const struct posenc_attention_weights *job, int capped)
 {
     uint64_t any = 0;
-    for (int64_t r = 0; r < job->rows; r += LANES)
-        any |= weigh_some(job, r, job->rows - r < LANES ? job->rows - r : LANES, capped);
+    for (int64_t r = 0; r < job->rows; r += SOME)
+        any |= weigh_some(job, r, job->rows - r < SOME ? job->rows - r : SOME, capped);
     return any != 0;
 }
 
