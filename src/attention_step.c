@@ -156,7 +156,8 @@ static void set_slots(const struct posenc_attention_walk *walk,
                       const struct posenc_attention_tile *tile)
 {
     uint8_t *begin = walk->room.begin, *end = walk->room.end;
-    if (sees_all(walk, tile, walk->token) && sees_all(walk, tile, walk->token + walk->tokens - 1)) {
+    if (walk->tokens > 2 && sees_all(walk, tile, walk->token) &&
+        sees_all(walk, tile, walk->token + walk->tokens - 1)) {
         memset(begin, 0, (size_t)walk->rows);
         memset(end, TILE, (size_t)walk->rows);
         return;
