@@ -127,6 +127,16 @@ static POSENC_INLINE void sum_block(int rows, int vectors, const float *const *q
                              add_pairs(&pair[0][r][j * N], SUM_ROWS * SUM_VECTORS * N));
 }
 
+/* The same with `slots` slots. */
+static POSENC_INLINE void sum_blocks(int rows, const float *const *q, int64_t channels,
+                                     const float *packed, float *sums, int64_t slots)
+{
+    for (; slots > N; slots -= 2 * N, packed += 2 * N, sums += 2 * N)
+        sum_block(rows, 2, q, channels, packed, sums);
+    if (slots > 0)
+        sum_block(rows, 1, q, channels, packed, sums);
+}
+
 /* Rows one after the other, and what each sees: bit `slot` of seen. */
 struct totals {
     const float *w, *a, *wide;
@@ -197,20 +207,20 @@ static POSENC_INLINE void total_block(int rows, int vectors, const struct totals
 }
 
 /*
- * Each size of block is a function of its own: inlined into one, they would share the registers of
- * that one, and the widest would spill.
+ * Each number of rows, of totals each size of block, is a function of its own: inlined into one,
+ * they would share the registers of that one, and the widest would spill.
  */
 typedef void sum_function(const float *const *q, int64_t channels, const float *packed,
-                          float *sums);
+                          float *sums, int64_t slots);
 typedef void total_function(const struct totals *t, int64_t channel);
 
-#define SUM(name, rows, vectors)                                                                   \
-    static __attribute__((noinline)) void sum_##name##_##vectors(                                  \
-        const float *const *q, int64_t channels, const float *packed, float *sums)                 \
+#define SUMS(name, rows)                                                                           \
+    static __attribute__((noinline)) void sum_##name(const float *const *q, int64_t channels,      \
+                                                     const float *packed, float *sums,             \
+                                                     int64_t slots)                                \
     {                                                                                              \
-        sum_block(rows, vectors, q, channels, packed, sums);                                       \
+        sum_blocks(rows, q, channels, packed, sums, slots);                                        \
     }
-#define SUMS(name, rows) SUM(name, rows, 1) SUM(name, rows, 2)
 
 SUMS(most, SUM_ROWS)
 SUMS(two, 2)
@@ -241,10 +251,8 @@ static const int size_rows[SIZES] = {ROWS, 2, 1};
 static total_function *const total_blocks[SIZES][UNITS] = {BY_UNITS(total_6), BY_UNITS(total_2),
                                                            BY_UNITS(total_1)};
 
-/* [size], [vectors - 1] */
 static const int sum_size_rows[SIZES] = {SUM_ROWS, 2, 1};
-static sum_function *const sum_blocks[SIZES][SUM_VECTORS] = {
-    {sum_most_1, sum_most_2}, {sum_two_1, sum_two_2}, {sum_one_1, sum_one_2}};
+static sum_function *const sum_functions[SIZES] = {sum_most, sum_two, sum_one};
 
 /* The size of the next block where `left` rows of a group of `rows` are left. */
 static int next_size(int rows, int left)
@@ -260,11 +268,9 @@ static void sum_rows(int size, const struct posenc_attention_products *job, int6
         begin = job->begin[r + i] < begin ? job->begin[r + i] : begin;
         end = job->end[r + i] > end ? job->end[r + i] : end;
     }
-    for (int64_t slot = begin / N * N, vectors; slot < end; slot += vectors * N) {
-        vectors = end - slot > N ? 2 : 1;
-        sum_blocks[size][vectors - 1](job->q + r, job->channels, job->packed + slot,
-                                      job->sums + r * TILE + slot);
-    }
+    int64_t slot = begin / N * N;
+    sum_functions[size](job->q + r, job->channels, job->packed + slot,
+                        job->sums + r * TILE + slot, end - slot);
 }
 
 void KERNEL(sums)(const struct posenc_attention_products *job)
@@ -314,7 +320,6 @@ void KERNEL(totals)(const struct posenc_attention_totals *job)
     }
 }
 
-#undef SUM
 #undef SUMS
 #undef BLOCK
 #undef BLOCKS
