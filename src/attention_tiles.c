@@ -8,7 +8,7 @@ enum {
     CHAINS = POSENC_ATTENTION_CHAINS,
     SPAN = POSENC_ATTENTION_SPAN,
     STACK = 43 << 10,   /* bytes: all else of a call fits the rest of 64 KiB */
-    BLOCK_ROWS = 256,   /* from 192 to 512 the speed is the same */
+    BLOCK_ROWS = 256,   /* of 128 to 512 the fastest */
     LEAST_ROWS = 8,     /* for which packing a tile pays */
     DIRECT_ROWS = 16,   /* rows of a head that read a tile directly */
     FEW_ROWS = 12,      /* fewer take the direct kernels */
