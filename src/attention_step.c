@@ -47,6 +47,7 @@ static void point(const void **to, int64_t slot, int64_t count, const char *at,
                   const posenc_tensor *t)
 {
     const ptrdiff_t step = posenc_step(t, 1) * (ptrdiff_t)posenc_dtype_size(t->dtype);
+#pragma GCC unroll 8
     for (int64_t i = slot; i < slot + count; i++, at += step)
         to[i] = at;
 }
