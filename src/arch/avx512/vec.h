@@ -181,16 +181,36 @@ static inline f32x16 canonical_nan_16(f32x16 v)
         _mm512_mask_mov_epi32(_mm512_castps_si512(v), nan, _mm512_set1_epi32(0x7fc00000)));
 }
 
-static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
+/* Four partial sums of each, a's first: lanes i and i + 8 are added, then i and i + 4. */
+static inline f32x16 fours_of_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
 {
     f32x16 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
     f32x16 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
-    f32x16 four = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
-                                _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+}
+
+static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
+{
+    f32x16 four = fours_of_each_16(a, b, c, d);
     f32x16 two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e));
     f32x16 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xb1));
     __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     return _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one));
+}
+
+/* The same of four times four vectors, of which x, y, z, w are the fours: 4 sums each to `to`, to +
+ * step and so on. They share the last steps of the tree. */
+static inline void store_sums_16(float *to, size_t step, f32x16 x, f32x16 y, f32x16 z, f32x16 w)
+{
+    f32x16 xy = _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x44), _mm512_shuffle_ps(x, y, 0xee));
+    f32x16 zw = _mm512_add_ps(_mm512_shuffle_ps(z, w, 0x44), _mm512_shuffle_ps(z, w, 0xee));
+    f32x16 one = _mm512_add_ps(_mm512_shuffle_ps(xy, zw, 0x88), _mm512_shuffle_ps(xy, zw, 0xdd));
+    const __m512i rows = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    one = _mm512_permutexvar_ps(rows, one);
+    _mm_storeu_ps(to, _mm512_castps512_ps128(one));
+    _mm_storeu_ps(to + step, _mm512_extractf32x4_ps(one, 1));
+    _mm_storeu_ps(to + 2 * step, _mm512_extractf32x4_ps(one, 2));
+    _mm_storeu_ps(to + 3 * step, _mm512_extractf32x4_ps(one, 3));
 }
 
 /* x < limit ? y : z in each lane: z where x is NaN. */
