@@ -276,43 +276,32 @@ static POSENC_INLINE struct quad load_quad(struct stored value, int64_t c, int d
 }
 
 /*
- * What is fetched with one value of a pass over the channels: `bytes` from `at` on of a row, the
- * first half before its products. Rows that follow one another in memory are taken in its order, a
- * row during several values, so that the machine sees one stream. Of other rows each pass takes its
- * part of all: whole ones are slower there.
+ * What is fetched with each value of a pass over the channels: `bytes`, the first half before its
+ * products. Rows that follow one another in memory are taken in its order from `start` on, so that
+ * the machine sees one stream. Of other rows (start NULL) each pass takes its part of all, from
+ * `at` on: whole ones are slower there.
  */
 struct shared {
-    int64_t row, at, bytes, half, step, whole;
+    const char *start;
+    int64_t at, bytes, half;
 };
 
-static POSENC_INLINE struct shared shared_of(const struct posenc_attention_direct_totals *job,
-                                             int64_t c, int64_t channels)
+/* Of rows of `row_bytes`, in the pass over `channels` of `values` channels that begins at c. */
+static POSENC_INLINE struct shared shared_of(const void *const *next, int64_t row_bytes,
+                                             int64_t values, int64_t channels, int64_t c)
 {
-    const int64_t passes = job->values / channels, pass = c / channels;
-    const int64_t bytes = (job->next_bytes / passes + LINE - 1) / LINE * LINE;
-    const int64_t whole = bytes * passes, first = pass * TILE + job->begin;
-    const char *row = job->next[0];
-    struct shared share = {job->begin, pass * bytes, bytes, bytes / 2 / LINE * LINE, whole, whole};
-    if (job->next[1] == row + job->next_bytes) {
-        share.row = first / passes;
-        share.at = first % passes * bytes;
-        share.step = bytes;
-    }
+    const int64_t passes = values / channels, pass = c / channels;
+    const int64_t bytes = (row_bytes / passes + LINE - 1) / LINE * LINE;
+    const char *row = next[0];
+    struct shared share = {NULL, pass * bytes, bytes, bytes / 2 / LINE * LINE};
+    if (next[1] == row + row_bytes)
+        share.start = row + pass * TILE * bytes;
     return share;
 }
 
-static POSENC_INLINE struct shared share_after(struct shared share)
-{
-    share.at += share.step;
-    if (share.at >= share.whole) {
-        share.at -= share.whole;
-        share.row++;
-    }
-    return share;
-}
-
-/* Totals of `rows` rows in four vectors of channels, or of one row in eight. */
-static POSENC_INLINE void total_quads(int rows, int wide, int dtype,
+/* Totals of `rows` rows in four vectors of channels, or of one row in eight. usual: what is fetched
+ * are rows of the usual width like the values, so that their lines are a constant. */
+static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
                                       const struct posenc_attention_direct_totals *job,
                                       int64_t padded, int64_t first, int64_t c)
 {
@@ -320,22 +309,25 @@ static POSENC_INLINE void total_quads(int rows, int wide, int dtype,
     const float *w = job->w + first * TILE;
     const void *const *next = first == 0 ? job->next : NULL;
     struct shared share = {0};
-    if (next)
-        share = shared_of(job, c, (wide ? 8 : 4) * LANES);
+    if (usual)
+        share = shared_of(next, WIDTH * element_bytes(dtype), WIDTH, (wide ? 8 : 4) * LANES, c);
+    else if (next)
+        share = shared_of(next, job->next_bytes, job->values, (wide ? 8 : 4) * LANES, c);
     for (int64_t j = job->begin; j < job->end; j++) {
         const struct stored value = stored_at(job->value, job->scales, j, dtype);
         struct quad v = load_quad(value, c, dtype);
-        if (next)
-            fetch(next[share.row], share.at, share.at + share.half);
+        const char *row = NULL;
+        if (usual || next) {
+            row = share.start ? share.start + j * share.bytes : (const char *)next[j] + share.at;
+            fetch(row, 0, share.half);
+        }
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
         if (wide)
             s.r1 = fma_quad(V(set1_)(w[j]), load_quad(value, c + 4 * LANES, dtype), s.r1);
         if (rows > 1)
             s.r1 = fma_quad(V(set1_)(w[TILE + j]), v, s.r1);
-        if (next) {
-            fetch(next[share.row], share.at + share.half, share.at + share.bytes);
-            share = share_after(share);
-        }
+        if (usual || next)
+            fetch(row, share.half, share.bytes);
         if (rows > 2) {
             s.r2 = fma_quad(V(set1_)(w[2 * TILE + j]), v, s.r2);
             s.r3 = fma_quad(V(set1_)(w[3 * TILE + j]), v, s.r3);
@@ -372,10 +364,16 @@ static POSENC_INLINE void total_rows(int rows, int dtype,
                                      int64_t padded, int64_t first)
 {
     int64_t c = 0, n = job->values;
+    if (first == 0 && job->next && n == WIDTH && job->next_bytes == WIDTH * element_bytes(dtype)) {
+        const int wide = rows == 1 && 8 * LANES <= WIDTH;
+        for (; c < WIDTH; c += (wide ? 8 : 4) * LANES)
+            total_quads(rows, wide, 1, dtype, job, padded, first, c);
+        return;
+    }
     for (; rows == 1 && c + 8 * LANES <= n; c += 8 * LANES)
-        total_quads(1, 1, dtype, job, padded, first, c);
+        total_quads(1, 1, 0, dtype, job, padded, first, c);
     for (; c + 4 * LANES <= n; c += 4 * LANES)
-        total_quads(rows, 0, dtype, job, padded, first, c);
+        total_quads(rows, 0, 0, dtype, job, padded, first, c);
     for (; c < n; c += LANES)
         for (int64_t r = first; r < first + rows; r++)
             total_vector(dtype, job, padded, r, c, n - c);
