@@ -12,7 +12,14 @@
  */
 #include "attention_vector.h"
 
-enum { ROWS = POSENC_REGISTERS >= 32 ? 4 : 2, LINE = 64, WIDTH = 128 };
+/* NEAR_KEYS, NEAR_VALUES: rows ahead that are brought from L2 to L1. */
+enum {
+    ROWS = POSENC_REGISTERS >= 32 ? 4 : 2,
+    LINE = 64,
+    WIDTH = 128,
+    NEAR_KEYS = 8,
+    NEAR_VALUES = 4
+};
 
 /* The same four keys, or vectors of channels, for up to four rows. */
 struct quads {
@@ -27,6 +34,13 @@ static POSENC_INLINE void fetch_line(const void *line)
     __asm__ volatile("");
 }
 
+/* To L1, of a row that was fetched: the CPU does not see rows that lie far apart coming. */
+static POSENC_INLINE void bring_line(const void *line)
+{
+    __builtin_prefetch(line, 0, 3);
+    __asm__ volatile("");
+}
+
 static POSENC_INLINE void fetch(const void *p, int64_t begin, int64_t end)
 {
 #pragma GCC unroll 4
@@ -34,20 +48,34 @@ static POSENC_INLINE void fetch(const void *p, int64_t begin, int64_t end)
         fetch_line((const char *)p + at);
 }
 
+static POSENC_INLINE void bring(const void *p, int64_t begin, int64_t bytes)
+{
+#pragma GCC unroll 4
+    for (int64_t at = begin; at < begin + bytes; at += LINE)
+        bring_line((const char *)p + at);
+}
+
 static POSENC_INLINE int element_bytes(int dtype)
 {
     return dtype == POSENC_F32 ? 4 : dtype == POSENC_I8 ? 1 : 2;
 }
 
-/* Four rows of `channels` elements are fetched during the products of four keys as long: lines
- * [from, to), counted from row to row. */
-static POSENC_INLINE void fetch_lines(int dtype, const void *const *row, int64_t channels,
+/* Rows as long as the keys, four of each: `next` are fetched during the products of four keys, and
+ * `near`, the keys to come, brought. */
+struct rows_ahead {
+    const void *const *next, *const *near;
+};
+
+/* Lines [from, to) of them, counted from row to row. */
+static POSENC_INLINE void fetch_lines(int dtype, struct rows_ahead ahead, int64_t channels,
                                       int64_t from, int64_t to)
 {
     const int64_t lines = channels * element_bytes(dtype) / LINE;
 #pragma GCC unroll 4
-    for (int64_t n = from; n < to; n++)
-        fetch_line((const char *)row[n / lines] + n % lines * LINE);
+    for (int64_t n = from; n < to; n++) {
+        fetch_line((const char *)ahead.next[n / lines] + n % lines * LINE);
+        bring_line((const char *)ahead.near[n / lines] + n % lines * LINE);
+    }
 }
 
 /* How many of them the first `vectors` vectors of channels have fetched. */
@@ -90,12 +118,12 @@ static POSENC_INLINE struct quads add_quads(int rows, struct quads x, struct qua
 /*
  * The chains part*LANES, ... of up to four rows with four keys. Zeros pad the last channels: a
  * chain can only change from -0 to +0 by that, and no weight depends on the sign of a zero score.
- * fetches: 1 if `next` has four rows to fetch, as long as the keys.
+ * fetches: 1 if rows are there to fetch.
  */
 static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const *q,
                                          const void *const *key,
                                          struct posenc_attention_scales scales, int64_t channels,
-                                         int part, int fetches, const void *const *next)
+                                         int part, int fetches, struct rows_ahead ahead)
 {
     const float *qa = q[0], *qb = rows > 1 ? q[1] : qa, *qc = rows > 2 ? q[2] : qa,
                 *qd = rows > 2 ? q[3] : qa;
@@ -112,12 +140,12 @@ static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const
         int64_t done = part * (channels / CHAINS) + i / CHAINS;
         int64_t from = lines_by(dtype, done), to = lines_by(dtype, done + 1);
         if (fetches)
-            fetch_lines(dtype, next, channels, from, (from + to + 1) / 2);
+            fetch_lines(dtype, ahead, channels, from, (from + to + 1) / 2);
         s.r0 = fma_quad(V(load_f32_)(qa + i), k, s.r0);
         if (rows > 1)
             s.r1 = fma_quad(V(load_f32_)(qb + i), k, s.r1);
         if (fetches)
-            fetch_lines(dtype, next, channels, (from + to + 1) / 2, to);
+            fetch_lines(dtype, ahead, channels, (from + to + 1) / 2, to);
         if (rows > 2) {
             s.r2 = fma_quad(V(load_f32_)(qc + i), k, s.r2);
             s.r3 = fma_quad(V(load_f32_)(qd + i), k, s.r3);
@@ -153,16 +181,17 @@ static POSENC_INLINE vector fours(struct quad s)
 /* Four sums of each row. The first steps of the halving tree add whole vectors. */
 static POSENC_INLINE void four_sums(int rows, int dtype, const float *const *q,
                                     const void *const *key, struct posenc_attention_scales scales,
-                                    int64_t channels, int fetches, const void *const *next,
+                                    int64_t channels, int fetches, struct rows_ahead ahead,
                                     float *sums)
 {
-    struct quads s = chains(rows, dtype, q, key, scales, channels, 0, fetches, next);
+    struct quads s = chains(rows, dtype, q, key, scales, channels, 0, fetches, ahead);
     if (PARTS == 2)
-        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 1, fetches, next));
+        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 1, fetches, ahead));
     if (PARTS == 4) {
-        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 2, fetches, next));
-        struct quads odd = chains(rows, dtype, q, key, scales, channels, 1, fetches, next);
-        odd = add_quads(rows, odd, chains(rows, dtype, q, key, scales, channels, 3, fetches, next));
+        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 2, fetches, ahead));
+        struct quads odd = chains(rows, dtype, q, key, scales, channels, 1, fetches, ahead);
+        odd = add_quads(rows, odd,
+                        chains(rows, dtype, q, key, scales, channels, 3, fetches, ahead));
         s = add_quads(rows, s, odd);
     }
 #if POSENC_LANES == 16
@@ -198,13 +227,16 @@ static POSENC_INLINE void put_some(int rows, const struct posenc_attention_direc
 static POSENC_INLINE void sum_rows(int rows, int dtype,
                                    const struct posenc_attention_direct_sums *job, int64_t first)
 {
+    const struct rows_ahead none = {NULL, NULL};
     for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
         const int whole = j >= job->begin && j + 4 <= job->end;
         const void *const *next = first == 0 ? job->next : NULL;
         if (whole && next && job->channels == WIDTH &&
             job->next_bytes == WIDTH * element_bytes(dtype)) {
+            const int64_t near = j + NEAR_KEYS + 4 <= job->end ? j + NEAR_KEYS : j;
             four_sums(rows, dtype, job->q + first, job->key + j,
-                      scales_from(job->scales, j, dtype), WIDTH, 1, next + j,
+                      scales_from(job->scales, j, dtype), WIDTH, 1,
+                      (struct rows_ahead){next + j, job->key + near},
                       job->sums + first * TILE + j);
             continue;
         }
@@ -212,7 +244,7 @@ static POSENC_INLINE void sum_rows(int rows, int dtype,
             fetch(next[j + i], 0, job->next_bytes);
         if (whole) {
             four_sums(rows, dtype, job->q + first, job->key + j,
-                      scales_from(job->scales, j, dtype), job->channels, 0, NULL,
+                      scales_from(job->scales, j, dtype), job->channels, 0, none,
                       job->sums + first * TILE + j);
             continue;
         }
@@ -227,7 +259,7 @@ static POSENC_INLINE void sum_rows(int rows, int dtype,
         float some[ROWS * TILE];
         four_sums(rows, dtype, job->q + first, key,
                   (struct posenc_attention_scales){scale, job->scales.shift}, job->channels, 0,
-                  NULL, some);
+                  none, some);
         put_some(rows, job, first, j, some);
     }
 }
@@ -321,6 +353,8 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
             row = share.start ? share.start + j * share.bytes : (const char *)next[j] + share.at;
             fetch(row, 0, share.half);
         }
+        if (usual && share.start && j + NEAR_VALUES < job->end)
+            bring(job->value[j + NEAR_VALUES], c * element_bytes(dtype), share.bytes);
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
         if (wide)
             s.r1 = fma_quad(V(set1_)(w[j]), load_quad(value, c + 4 * LANES, dtype), s.r1);
