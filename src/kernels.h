@@ -87,6 +87,7 @@ struct posenc_sinusoid_job {
     struct posenc_sinusoid_state *state;
     size_t count; /* of blocks */
     size_t step, tokens;
+    int goes_on; /* 1: behind the last position of the call before, which left `state` as it is */
     const char *x; /* NULL: rows are written */
     char *y;
     ptrdiff_t x_token, y_token; /* bytes */

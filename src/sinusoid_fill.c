@@ -7,7 +7,7 @@
 #include "sides.h"
 #include "sinusoid_direct.h"
 
-/* Pairs whose rows are made at a time, 20 KiB on their way from row to row, and the floats of such
+/* Pairs whose rows are made at a time, 24 KiB on their way from row to row, and the floats of such
  * rows, 16 KiB, so that both stay in the first cache. For a batch that shares its rows they are 32
  * KiB, so that each batch row is walked through for longer. */
 enum { CHUNK = 512, ROOM = 4096, BATCH_ROOM = 8192 };
@@ -244,6 +244,7 @@ static void make_rows(struct chunk *c, size_t from, size_t tokens, float *sin)
     c->job.y = (char *)sin + (c->run->direction < 0 ? (ptrdiff_t)(tokens - 1) * row : 0);
     c->work->sinusoid->kernels->sinusoid(&c->job);
     c->job.step += tokens;
+    c->job.goes_on = 1;
     finish_rows(c, from, c->job.tokens, sin);
 }
 

@@ -253,7 +253,7 @@ void KERNEL(sinusoid)(const struct posenc_sinusoid_job *job)
         {{sine_beside, cosine_beside}, {sine_halves, cosine_halves}},
         {{add_sine_beside, add_cosine_beside}, {add_sine_halves, add_cosine_halves}},
     };
-    if (job->step % POSENC_SINUSOID_GROUP)
+    if (job->step % POSENC_SINUSOID_GROUP && !job->goes_on)
         start_at(job);
     rows[job->x != NULL][job->second != 0][job->cosine_first != 0](*job);
 }
