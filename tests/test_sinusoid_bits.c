@@ -161,24 +161,24 @@ static void test_ids_in_any_order(void **state)
 static void test_whole_groups(void **state)
 {
     enum { DIM = 256, COUNT = 131 };
-    static const int64_t starts[] = {0, 64 * 999, -130, INT32_MAX - COUNT, INT64_C(1) << 30};
+    static const int64_t starts[] = {0, 64 * 999, -130, INT32_MAX - COUNT, INT32_MIN, 1 << 30};
     static const double bases[] = {1.5, 10000, 1e9};
     static float rows[COUNT * DIM];
     static double exact[COUNT * DIM];
 
     (void)state;
-    for (int n = 0; n < 15; n++) {
+    for (int n = 0; n < 18; n++) {
         posenc_sinusoid_params p = sinusoid_params(DIM, 1 + n % 2);
 
-        p.base = bases[n / 5];
+        p.base = bases[n / 6];
         posenc_sinusoid *sinusoid = sinusoid_new(&p);
 
-        sinusoid_run(sinusoid, starts[n % 5], COUNT, DIM, POSENC_F32, rows);
-        sinusoid_run(sinusoid, starts[n % 5], COUNT, DIM, POSENC_F64, exact);
+        sinusoid_run(sinusoid, starts[n % 6], COUNT, DIM, POSENC_F32, rows);
+        sinusoid_run(sinusoid, starts[n % 6], COUNT, DIM, POSENC_F64, exact);
         for (int i = 0; i < COUNT * DIM; i++)
             if (!(fabs((double)rows[i] - exact[i]) <= 0.50001 * 0x1p-24))
                 fail_msg("start %lld, base %g, value %d: %a instead of %a",
-                         (long long)starts[n % 5], p.base, i, (double)rows[i], exact[i]);
+                         (long long)starts[n % 6], p.base, i, (double)rows[i], exact[i]);
         posenc_sinusoid_free(sinusoid);
     }
 }
@@ -291,6 +291,70 @@ static void test_rows_in_place(void **state)
         }
         posenc_sinusoid_free(sinusoid);
     }
+}
+
+enum { PADDED_DIM = 64, PADDED_COUNT = 70, PADDED_START = 50, PADDED_BATCH = 2 };
+
+/* Rows of `plain` in every batch row but for zeros at token `t`. */
+static void check_padded(const float *got, const float *plain, int64_t t)
+{
+    static const float zeros[PADDED_DIM];
+
+    for (int64_t i = 0; i < PADDED_BATCH * PADDED_COUNT; i++) {
+        const int64_t token = i % PADDED_COUNT;
+        const float *row = token == t ? zeros : plain + token * PADDED_DIM;
+
+        if (memcmp(got + i * PADDED_DIM, row, sizeof zeros))
+            fail_msg("padding at token %d: row %d differs", (int)t, (int)i);
+    }
+}
+
+/* The padding row at every token of whole blocks of pairs, first and last of a stretch included. */
+static void test_padding_anywhere(void **state)
+{
+    enum { ROW = PADDED_COUNT * PADDED_DIM };
+    static float plain[ROW], got[PADDED_BATCH * ROW];
+    posenc_sinusoid_params p = sinusoid_params(PADDED_DIM, POSENC_SINUSOID_HALVES);
+    posenc_error error = {0, ""};
+    posenc_positions positions;
+    posenc_tensor view;
+
+    (void)state;
+    p.cosine_first = 1;
+    plain_rows(PADDED_START, PADDED_COUNT, PADDED_DIM, plain);
+    posenc_positions_start(&positions, PADDED_START);
+    for (int64_t t = 0; t < PADDED_COUNT; t++) {
+        p.padding_row = PADDED_START + t;
+        posenc_sinusoid *sinusoid = sinusoid_new(&p);
+
+        memset(got, 0xff, sizeof got);
+        posenc_tensor_contiguous(&view, got, POSENC_F32, PADDED_BATCH, PADDED_COUNT, 1, PADDED_DIM);
+        test_ok(posenc_sinusoid_fill(sinusoid, &positions, &view, &error), &error);
+        check_padded(got, plain, t);
+        memset(got, 0xff, sizeof plain);
+        sinusoid_run(sinusoid, PADDED_START, PADDED_COUNT, PADDED_DIM, POSENC_F32, got);
+        check_padded(got, plain, t);
+        posenc_sinusoid_free(sinusoid);
+    }
+}
+
+/* An offset that no float holds, and a real position: their sum in double. */
+static void test_real_with_offset(void **state)
+{
+    const double half = 0.5, sum = 0x1p24 + 1.5;
+    float got[64], expected[64];
+    posenc_sinusoid_params p = sinusoid_params(64, POSENC_SINUSOID_HALVES);
+    posenc_sinusoid *plain = sinusoid_new(&p);
+
+    (void)state;
+    p.position_offset = (1 << 24) + 1;
+    posenc_sinusoid *moved = sinusoid_new(&p);
+
+    sinusoid_real(plain, &sum, 1, 64, POSENC_F32, expected);
+    sinusoid_real(moved, &half, 1, 64, POSENC_F32, got);
+    assert_memory_equal(got, expected, sizeof got);
+    posenc_sinusoid_free(moved);
+    posenc_sinusoid_free(plain);
 }
 
 /* What addition makes of one element: in float, and rounded once; in double for F64. */
@@ -416,6 +480,8 @@ int main(void)
         cmocka_unit_test(test_whole_groups),
         cmocka_unit_test(test_rows_in_place),
         cmocka_unit_test(test_wide_and_batch),
+        cmocka_unit_test(test_padding_anywhere),
+        cmocka_unit_test(test_real_with_offset),
         cmocka_unit_test(test_adding),
         cmocka_unit_test(test_dtypes),
     };
