@@ -315,7 +315,7 @@ static void fill_axis(const struct work *w, const struct posenc_sinusoid_axis *a
         put(&p, axis->channel + (int64_t)(axis->sines + axis->cosines), &zero, 0, 1);
 }
 
-/* Tokens from `token` on, up to 64. The next stretch begins at a multiple of 32 where positions
+/* Tokens from `token` on, up to 64. The next stretch begins at a multiple of 64 where positions
  * count on, so that its runs are whole. */
 static size_t stretch_at(const struct work *w, int64_t batch, int64_t token)
 {

@@ -165,12 +165,61 @@ static void queries_alone_have_the_bits_of_the_whole(void **state)
     }
 }
 
+enum { LEAK_TOKENS = 600, LEAK_WIDTH = 32, LEAK_ALL = LEAK_TOKENS * LEAK_WIDTH };
+
+/* A NaN, or an infinite value, that 8 queries see: by spans it must not stay in the sums that the
+ * rows after them take over. */
+static void what_a_row_saw_stays_with_it(void **state)
+{
+    static float q[LEAK_ALL], k[LEAK_ALL], v[LEAK_ALL], whole[LEAK_ALL], joined[LEAK_ALL];
+    static float sums[LEAK_TOKENS * (LEAK_WIDTH + 17)];
+    static const int tokens[] = {3, 70, 300};
+    float *const data[4] = {q, k, v, whole};
+    int32_t isas[TEST_ISAS];
+    size_t count = test_isas(isas);
+    posenc_error error = {0, ""};
+    posenc_attention_params params;
+    posenc_tensor views[4], spans, out;
+
+    (void)state;
+    for (int i = 0; i < LEAK_ALL; i++) {
+        q[i] = sinf((float)i * 0.37f);
+        k[i] = cosf((float)i * 0.11f);
+        v[i] = sinf((float)i * 0.21f);
+    }
+    for (int i = 0; i < 4; i++)
+        posenc_tensor_contiguous(&views[i], data[i], POSENC_F32, 1, LEAK_TOKENS, 1, LEAK_WIDTH);
+    posenc_tensor_contiguous(&spans, sums, POSENC_F32, 1, LEAK_TOKENS, 1, LEAK_WIDTH + 17);
+    posenc_tensor_contiguous(&out, joined, POSENC_F32, 1, LEAK_TOKENS, 1, LEAK_WIDTH);
+    posenc_attention_params_init(&params);
+    params.causal = 1;
+    params.window_left = 8;
+    for (size_t n = 0; n < 9 * count; n++) {
+        float *odd = (n % 3 ? v : k) + tokens[n / 3 % 3] * LEAK_WIDTH + 5;
+        const float usual = *odd;
+
+        *odd = n % 3 == 1 ? INFINITY : NAN;
+        params.isa = POSENC_ISA_SCALAR;
+        test_ok(posenc_attention(&params, &views[0], &views[1], &views[2], &views[3], &error),
+                &error);
+        params.isa = isas[n / 9];
+        test_ok(posenc_attention_spans(&params, &views[0], &views[1], &views[2], 0, &spans,
+                                       &error), &error);
+        test_ok(posenc_attention_join(&params, &spans, &out, &error), &error);
+        if (memcmp(joined, whole, sizeof whole))
+            fail_msg("isa %d, token %d, kind %d: other bits by spans", (int)isas[n / 9],
+                     tokens[n / 3 % 3], (int)(n % 3));
+        *odd = usual;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_joined_have_the_bits_of_the_whole),
         cmocka_unit_test(hidden_rows_join_to_zero),
         cmocka_unit_test(queries_alone_have_the_bits_of_the_whole),
+        cmocka_unit_test(what_a_row_saw_stays_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
