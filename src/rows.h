@@ -3,6 +3,7 @@
 #ifndef POSENC_ROWS_H
 #define POSENC_ROWS_H
 
+#include "angle.h"
 #include "kernels.h"
 #include "positions.h"
 
@@ -16,6 +17,17 @@ struct posenc_row_block {
     double step_cos[POSENC_ROW_STEPS][POSENC_ROW_BLOCK];
     double step_sin[POSENC_ROW_STEPS][POSENC_ROW_BLOCK];
 };
+
+/* Stores the frequency of pair i of a block, in turns, and returns it. */
+static inline struct posenc_turns posenc_put_turns(uint32_t w[3][POSENC_ROW_BLOCK], int i,
+                                                   double inv_freq)
+{
+    const struct posenc_turns turns = posenc_turns_of(inv_freq);
+    w[2][i] = (uint32_t)(turns.high >> 32);
+    w[1][i] = (uint32_t)turns.high;
+    w[0][i] = turns.low;
+    return turns;
+}
 
 /* Fills a block for `count` <= 16 frequencies. */
 void posenc_row_block_init(struct posenc_row_block *block, const double *inv_freq, int count);

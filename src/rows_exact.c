@@ -11,10 +11,7 @@ void posenc_row_block_part(struct posenc_row_block *block, const double *inv_fre
                            unsigned steps)
 {
     for (int i = 0; i < POSENC_ROW_BLOCK; i++) {
-        struct posenc_turns w = posenc_turns_of(i < count ? inv_freq[i] : 0);
-        block->w[2][i] = (uint32_t)(w.high >> 32);
-        block->w[1][i] = (uint32_t)w.high;
-        block->w[0][i] = w.low;
+        const struct posenc_turns w = posenc_put_turns(block->w, i, i < count ? inv_freq[i] : 0);
         for (uint32_t j = 0; j < POSENC_ROW_STEPS; j++)
             if (steps >> j & 1)
                 posenc_sincos(posenc_turns_times(w, j), &block->step_sin[j][i],

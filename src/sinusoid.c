@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "angle.h"
 #include "error.h"
+#include "rows.h"
 #include "structs.h"
 
 void posenc_sinusoid_params_init(posenc_sinusoid_params *params)
@@ -37,10 +37,7 @@ void posenc_sinusoid_block_init(struct posenc_sinusoid_block *block, const doubl
                                 int count)
 {
     for (int i = 0; i < POSENC_ROW_BLOCK; i++) {
-        const struct posenc_turns w = posenc_turns_of(i < count ? inv_freq[i] : 0);
-        block->w[2][i] = (uint32_t)(w.high >> 32);
-        block->w[1][i] = (uint32_t)w.high;
-        block->w[0][i] = w.low;
+        const struct posenc_turns w = posenc_put_turns(block->w, i, i < count ? inv_freq[i] : 0);
         for (uint32_t p = 0; p < POSENC_SINUSOID_STEPS; p++) {
             const uint32_t group = p / POSENC_SINUSOID_GROUP, n = p % POSENC_SINUSOID_GROUP;
             if (n < 2)

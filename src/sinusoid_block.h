@@ -12,7 +12,7 @@ enum { POSENC_SINUSOID_STEPS = 64, POSENC_SINUSOID_GROUP = 32 };
  * 16 pairs: their frequencies in turns, as three limbs (w[2] highest), 2 cos(w), and the rows of
  * the positions 32 j and 32 j + 1 below 64. With p >= 0, b = p - p mod 64, n = p mod 32:
  *
- *   n = 0, 1   Row(p) = Row(b) x Row(p - b), one complex product; Row(b) is exact
+ *   n = 0, 1   Row(p) = Row(b) x Row(p - b), one complex product; Row(b) is Base of rows.h
  *   n > 1      Row(p) = 2 cos(w) Row(p - 1) - Row(p - 2)
  *
  * each operation rounded, no fma; Row(-p) is the conjugate. Pairs that fill up the last block have

@@ -254,7 +254,7 @@ static void fill_chunk(struct chunk *c)
     struct posenc_sinusoid_state state[CHUNK / POSENC_ROW_BLOCK];
     const struct posenc_run *run = c->run;
     const size_t room = is_alone(c->work, c->stretch) ? ROOM : BATCH_ROOM;
-    const size_t group = run->direction || run->count == 1 ? room / (2 * c->padded) : run->count;
+    const size_t group = run->direction ? room / (2 * c->padded) : run->count;
     const struct rows rows = {scratch, scratch + c->padded,
                               run->direction ? (ptrdiff_t)(2 * c->padded) : 0, c->first, c->count,
                               cosines_of(c->axis, c->first, c->count)};

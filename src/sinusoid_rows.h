@@ -7,8 +7,8 @@
 
 enum { POSENC_STRETCH = 64 }; /* tokens that are staged together */
 
-/* Neighbouring tokens whose rows come in one go: their |p| share sign and |p| - |p| mod 64 and go
- * up (direction 1), down (-1) or stay (0). Or their positions are no integers. */
+/* Neighbouring tokens whose rows come in one go: their p have one sign and one |p| - |p| mod 64,
+ * and their |p| go up (direction 1), down (-1) or stay (0). Or their positions are no integers. */
 struct posenc_run {
     uint8_t first, count;
     uint8_t step; /* the least |p| mod 64 */

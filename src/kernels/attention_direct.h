@@ -326,7 +326,7 @@ static POSENC_INLINE struct shared shared_of(const void *const *next, int64_t ro
     const int64_t bytes = (row_bytes / passes + LINE - 1) / LINE * LINE;
     const char *row = next[0];
     struct shared share = {NULL, pass * bytes, bytes, bytes / 2 / LINE * LINE};
-    if (next[1] == row + row_bytes)
+    if (next[1] == row + row_bytes && next[TILE - 1] == row + (TILE - 1) * row_bytes)
         share.start = row + pass * TILE * bytes;
     return share;
 }

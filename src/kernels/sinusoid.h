@@ -98,13 +98,13 @@ static POSENC_INLINE void keep_turn(struct posenc_sinusoid_state *state, int at,
 static POSENC_INLINE void put(const struct posenc_sinusoid_job *job, struct posenc_form form,
                               const char *x, char *y, FLOATS value)
 {
-    if (form.adds)
+    if (form.adds) {
         __builtin_prefetch(y + ASK, 0, 3);
-    else
-        prefetch_write(y + ASK);
-    if (form.adds)
         value = LANES(fma)(LANES(load_f32)((const float *)(const void *)x),
                            LANES(set1)(job->scale), value);
+    } else {
+        prefetch_write(y + ASK);
+    }
     LANES(store_f32)((float *)(void *)y, value);
 }
 
