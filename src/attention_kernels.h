@@ -68,9 +68,16 @@ struct posenc_attention_totals {
 typedef void posenc_attention_block_sums(const struct posenc_attention_products *job);
 typedef void posenc_attention_block_totals(const struct posenc_attention_totals *job);
 
+/* 64 rows to fetch into the caches meanwhile, `bytes` from each address on; rows NULL: none. Each
+ * line is asked for once, or again some rows later. */
+struct posenc_attention_fetched {
+    const void *const *rows;
+    int64_t bytes;
+    int again;
+};
+
 /*
- * The direct kernels serve few rows, from the stored rows as they lie. `next` has 64 addresses, or
- * is NULL: next_bytes from each of them on are fetched into the caches meanwhile.
+ * The direct kernels serve few rows, from the stored rows as they lie.
  *
  *   sums    sums[r][slot] = the 16-chain sum of q[r] with the key, for the slots [begin, end)
  *   totals  o[r] = fma(o[r], a[r], chain over the slots [begin, end) in order), as block_totals
@@ -78,8 +85,8 @@ typedef void posenc_attention_block_totals(const struct posenc_attention_totals 
 struct posenc_attention_direct_sums {
     int64_t rows, channels;
     const float *const *q;
-    const void *const *key, *const *next;
-    int64_t next_bytes;
+    const void *const *key;
+    struct posenc_attention_fetched next;
     struct posenc_attention_scales scales;
     int64_t begin, end; /* begin < end */
     float *sums;        /* [rows][64] */
@@ -88,8 +95,8 @@ struct posenc_attention_direct_sums {
 struct posenc_attention_direct_totals {
     int64_t rows, values;
     const float *w, *a; /* [rows][64], [rows] */
-    const void *const *value, *const *next;
-    int64_t next_bytes;
+    const void *const *value;
+    struct posenc_attention_fetched next;
     struct posenc_attention_scales scales;
     int64_t begin, end;
     float *o; /* [rows][padded] */

@@ -248,8 +248,7 @@ void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
     const struct posenc_attention_job *job = walk->job;
     struct posenc_attention_direct_sums sums = {
         .rows = walk->rows, .channels = job->channels, .q = walk->room.q, .key = tile->key,
-        .next = next.rows, .next_bytes = next.bytes, .begin = tile->begin, .end = tile->end,
-        .sums = walk->room.w,
+        .next = next, .begin = tile->begin, .end = tile->end, .sums = walk->room.w,
     };
     const void *at[TILE]; /* of scales, or of turned keys */
     if (!turns(walk, tile)) {
@@ -369,7 +368,7 @@ static void total_some(const struct posenc_attention_walk *walk,
     totals->w = w;
     totals->begin = 0;
     totals->end = n;
-    totals->next = NULL;
+    totals->next.rows = NULL;
     walk->kernels->direct_totals[posenc_attention_type(walk->job->v->dtype)](totals);
 }
 
@@ -393,8 +392,8 @@ static void total_directly(struct posenc_attention_walk *walk,
         struct posenc_attention_direct_totals totals = {
             .rows = end - r, .values = job->values, .scales = scales,
             .w = room->w + r * TILE, .a = room->a + r,
-            .value = tile->value, .next = next.rows, .next_bytes = next.bytes,
-            .begin = room->begin[r], .end = room->end[r], .o = o + r * walk->padded,
+            .value = tile->value, .next = next, .begin = room->begin[r], .end = room->end[r],
+            .o = o + r * walk->padded,
         };
         next.rows = NULL;
         if (room->hidden[r])
@@ -404,9 +403,11 @@ static void total_directly(struct posenc_attention_walk *walk,
     }
 }
 
-static struct posenc_attention_fetched fetched(const posenc_tensor *t, const void *const *rows)
+static struct posenc_attention_fetched fetched(const struct posenc_attention_walk *walk,
+                                               const posenc_tensor *t, const void *const *rows)
 {
-    return (struct posenc_attention_fetched){rows, t->shape[3] * posenc_dtype_size(t->dtype)};
+    return (struct posenc_attention_fetched){
+        rows, t->shape[3] * posenc_dtype_size(t->dtype), walk->again};
 }
 
 /*
@@ -419,21 +420,21 @@ static int takes_turns(const struct posenc_attention_job *job)
     return bytes_apart(job->k_map, job->k) < PAGE;
 }
 
-static struct posenc_attention_fetched during_keys(const struct posenc_attention_job *job,
+static struct posenc_attention_fetched during_keys(const struct posenc_attention_walk *walk,
                                                    const struct posenc_attention_tile *tile,
                                                    const struct posenc_attention_tile *next)
 {
-    if (takes_turns(job))
-        return fetched(job->v, tile->value);
-    return fetched(job->k, next ? next->key : NULL);
+    if (takes_turns(walk->job))
+        return fetched(walk, walk->job->v, tile->value);
+    return fetched(walk, walk->job->k, next ? next->key : NULL);
 }
 
-static struct posenc_attention_fetched during_values(const struct posenc_attention_job *job,
+static struct posenc_attention_fetched during_values(const struct posenc_attention_walk *walk,
                                                      const struct posenc_attention_tile *next)
 {
-    if (takes_turns(job))
-        return fetched(job->k, next ? next->key : NULL);
-    return fetched(job->v, next ? next->value : NULL);
+    if (takes_turns(walk->job))
+        return fetched(walk, walk->job->k, next ? next->key : NULL);
+    return fetched(walk, walk->job->v, next ? next->value : NULL);
 }
 
 void posenc_attention_step(struct posenc_attention_walk *walk,
@@ -447,7 +448,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     if (walk->needs.block)
         sum_block(walk, tile, next);
     else
-        posenc_attention_sum_directly(walk, tile, during_keys(walk->job, tile, next));
+        posenc_attention_sum_directly(walk, tile, during_keys(walk, tile, next));
     const float *const *bias = posenc_attention_biases(walk, tile);
     int hidden = walk->kernels->weights(&(struct posenc_attention_weights){
         .rows = walk->rows, .cap = (float)walk->job->params.softcap,
@@ -459,5 +460,5 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     if (walk->needs.block)
         total_block(walk, tile, next, hidden, room->o + at * walk->padded);
     else
-        total_directly(walk, tile, during_values(walk->job, next), room->o + at * walk->padded);
+        total_directly(walk, tile, during_values(walk, next), room->o + at * walk->padded);
 }

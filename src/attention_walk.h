@@ -72,6 +72,7 @@ struct posenc_attention_walk {
     int64_t member, members; /* of the query heads of each */
     int64_t token, tokens;   /* queries of the sequence */
     int64_t rows;            /* tokens x members, members vary fastest */
+    int again;               /* 1: lines to fetch are asked for twice */
     int64_t widened;         /* the key head whose queries are in room.q, or -1 */
 };
 
@@ -132,12 +133,6 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
 
 /* Points room.q to the queries of a key head, in floats. */
 void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head);
-
-/* 64 keys or values to fetch meanwhile; rows NULL: none */
-struct posenc_attention_fetched {
-    const void *const *rows;
-    int64_t bytes; /* of each */
-};
 
 /* The sums of all rows with a tile in room.w, by the direct kernels. */
 void posenc_attention_sum_directly(struct posenc_attention_walk *walk,

@@ -29,6 +29,13 @@ uint32_t posenc_cpu_x86(const struct posenc_cpuid *words)
     return isas;
 }
 
+/* Measured on Zen 4: lines asked for once came late or never (docs/performance.md). */
+int posenc_cpu_x86_drops_fetches(const struct posenc_cpuid *words)
+{
+    return memcmp(words->vendor, "AuthenticAMD", sizeof(words->vendor)) == 0 ||
+           memcmp(words->vendor, "HygonGenuine", sizeof(words->vendor)) == 0;
+}
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
@@ -39,29 +46,31 @@ static uint64_t read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-uint32_t posenc_cpu_isas(void)
+uint32_t posenc_cpu_features(void)
 {
-    struct posenc_cpuid words = {0, 0, 0};
+    struct posenc_cpuid words = {0, 0, 0, {0, 0, 0}};
     uint32_t eax, ebx, ecx, edx;
+    (void)__get_cpuid(0, &eax, &words.vendor[0], &words.vendor[2], &words.vendor[1]);
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx))
         words.leaf1_ecx = ecx;
     if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx))
         words.leaf7_ebx = ebx;
     if (words.leaf1_ecx & OSXSAVE)
         words.xcr0 = read_xcr0();
-    return posenc_cpu_x86(&words);
+    return posenc_cpu_x86(&words) |
+           (posenc_cpu_x86_drops_fetches(&words) ? POSENC_CPU_DROPS_FETCHES : 0);
 }
 
 #elif defined(__aarch64__)
 
-uint32_t posenc_cpu_isas(void)
+uint32_t posenc_cpu_features(void)
 {
     return 1u << POSENC_ISA_SCALAR | 1u << POSENC_ISA_NEON; /* part of the base architecture */
 }
 
 #else
 
-uint32_t posenc_cpu_isas(void)
+uint32_t posenc_cpu_features(void)
 {
     return 1u << POSENC_ISA_SCALAR;
 }

@@ -29,20 +29,25 @@ enum { COUNT = sizeof(tables) / sizeof(tables[0]) };
  * Detection is repeatable, so threads that race to it store the same value and need no lock. It is
  * kept because cpuid traps in virtual machines.
  */
-static uint32_t available(void)
+static uint32_t features(void)
 {
     static _Atomic uint32_t known;
-    uint32_t isas = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!isas) {
-        isas = posenc_cpu_isas();
-        atomic_store_explicit(&known, isas, memory_order_relaxed);
+    uint32_t found = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!found) {
+        found = posenc_cpu_features();
+        atomic_store_explicit(&known, found, memory_order_relaxed);
     }
-    return isas;
+    return found;
+}
+
+int posenc_fetches_twice(void)
+{
+    return (features() & POSENC_CPU_DROPS_FETCHES) != 0;
 }
 
 int32_t posenc_isa_available(int32_t isa)
 {
-    return isa > POSENC_ISA_DEFAULT && isa < COUNT && tables[isa] && (available() >> isa & 1);
+    return isa > POSENC_ISA_DEFAULT && isa < COUNT && tables[isa] && (features() >> isa & 1);
 }
 
 static int32_t choose_default(void)

@@ -275,6 +275,9 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .stream_end = posenc_stream_end_##name,                                                \
     }
 
+/* 1 if lines to be fetched are better asked for twice on this CPU. */
+int posenc_fetches_twice(void);
+
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */
 const struct posenc_kernels *posenc_kernels_get(int32_t isa);
 

@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include "cpu.h"
+#include "kernels.h"
 
 #include <pthread.h>
 
@@ -50,7 +51,7 @@ static void test_machines(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         const struct machine *m = &machines[i];
-        struct posenc_cpuid words = {m->leaf1, m->leaf7, m->xcr0};
+        struct posenc_cpuid words = {m->leaf1, m->leaf7, m->xcr0, {0, 0, 0}};
         uint32_t expected = 1u << POSENC_ISA_SCALAR;
 
         if (m->best >= POSENC_ISA_AVX2) expected |= 1u << POSENC_ISA_AVX2;
@@ -66,7 +67,7 @@ static void test_every_bit_counts(void **state)
 {
     (void)state;
     for (int bit = 0; bit < 32 + 32 + 8; bit++) {
-        struct posenc_cpuid words = {ALL1, ALL7, 0xe7};
+        struct posenc_cpuid words = {ALL1, ALL7, 0xe7, {0, 0, 0}};
         uint32_t isas, needed1 = (uint32_t)(FMA | OSXSAVE | AVX | F16C);
 
         if (bit < 32) words.leaf1_ecx &= ~(1u << bit);
@@ -81,6 +82,21 @@ static void test_every_bit_counts(void **state)
                          (words.leaf1_ecx & needed1) == needed1 && words.leaf7_ebx == ALL7
                              && (words.xcr0 & 0xe6) == 0xe6);
     }
+}
+
+static void test_vendors(void **state)
+{
+    static const struct { char name[13]; int drops; } vendors[] = {
+        {"AuthenticAMD", 1}, {"HygonGenuine", 1}, {"GenuineIntel", 0}, {"CentaurHauls", 0},
+        {"AuthenticAMX", 0}, {"ButhenticAMD", 0}, {"", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        struct posenc_cpuid words = {ALL1, ALL7, 0xe7, {0, 0, 0}};
+        memcpy(words.vendor, vendors[i].name, sizeof words.vendor);
+        assert_int_equal(posenc_cpu_x86_drops_fetches(&words), vendors[i].drops);
+    }
+    assert_int_equal(posenc_cpu_features() >> 31, posenc_fetches_twice());
 }
 
 /* What this process says agrees with itself, with its plans, and with the environment. */
@@ -232,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_machines),
         cmocka_unit_test(test_every_bit_counts),
+        cmocka_unit_test(test_vendors),
         cmocka_unit_test(test_default),
         cmocka_unit_test(test_variable_is_read_once),
         cmocka_unit_test(test_names),

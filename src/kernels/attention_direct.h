@@ -12,13 +12,15 @@
  */
 #include "attention_vector.h"
 
-/* NEAR_KEYS, NEAR_VALUES: rows ahead that are brought from L2 to L1. */
+/* NEAR_KEYS, NEAR_VALUES: rows ahead that are brought from L2 to L1. AGAIN: rows after which lines
+ * are asked for again. */
 enum {
     ROWS = POSENC_REGISTERS >= 32 ? 4 : 2,
     LINE = 64,
     WIDTH = 128,
     NEAR_KEYS = 8,
-    NEAR_VALUES = 4
+    NEAR_VALUES = 4,
+    AGAIN = 4
 };
 
 /* The same four keys, or vectors of channels, for up to four rows. */
@@ -60,20 +62,30 @@ static POSENC_INLINE int element_bytes(int dtype)
     return dtype == POSENC_F32 ? 4 : dtype == POSENC_I8 ? 1 : 2;
 }
 
-/* Rows as long as the keys, four of each: `next` are fetched during the products of four keys, and
- * `near`, the keys to come, brought. */
+/* Rows as long as the keys, four of each: `next` are fetched during the products of four keys,
+ * `again` asked for once more, and `near`, the keys to come, brought. */
 struct rows_ahead {
-    const void *const *next, *const *near;
+    const void *const *next, *const *again, *const *near;
 };
 
+/* How often a line is asked for. Of I8 once: its arithmetic takes longer than its lines. */
+enum { NEVER, ONCE, TWICE };
+
+static POSENC_INLINE int asks_again(int dtype, struct posenc_attention_fetched next)
+{
+    return dtype != POSENC_I8 && next.again;
+}
+
 /* Lines [from, to) of them, counted from row to row. */
-static POSENC_INLINE void fetch_lines(int dtype, struct rows_ahead ahead, int64_t channels,
-                                      int64_t from, int64_t to)
+static POSENC_INLINE void fetch_lines(int dtype, int asks, struct rows_ahead ahead,
+                                      int64_t channels, int64_t from, int64_t to)
 {
     const int64_t lines = channels * element_bytes(dtype) / LINE;
 #pragma GCC unroll 4
     for (int64_t n = from; n < to; n++) {
         fetch_line((const char *)ahead.next[n / lines] + n % lines * LINE);
+        if (asks == TWICE)
+            fetch_line((const char *)ahead.again[n / lines] + n % lines * LINE);
         bring_line((const char *)ahead.near[n / lines] + n % lines * LINE);
     }
 }
@@ -118,12 +130,12 @@ static POSENC_INLINE struct quads add_quads(int rows, struct quads x, struct qua
 /*
  * The chains part*LANES, ... of up to four rows with four keys. Zeros pad the last channels: a
  * chain can only change from -0 to +0 by that, and no weight depends on the sign of a zero score.
- * fetches: 1 if rows are there to fetch.
+ * asks: for rows to fetch.
  */
 static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const *q,
                                          const void *const *key,
                                          struct posenc_attention_scales scales, int64_t channels,
-                                         int part, int fetches, struct rows_ahead ahead)
+                                         int part, int asks, struct rows_ahead ahead)
 {
     const float *qa = q[0], *qb = rows > 1 ? q[1] : qa, *qc = rows > 2 ? q[2] : qa,
                 *qd = rows > 2 ? q[3] : qa;
@@ -139,13 +151,13 @@ static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const
                          load_stored(kc, i, dtype), load_stored(kd, i, dtype)};
         int64_t done = part * (channels / CHAINS) + i / CHAINS;
         int64_t from = lines_by(dtype, done), to = lines_by(dtype, done + 1);
-        if (fetches)
-            fetch_lines(dtype, ahead, channels, from, (from + to + 1) / 2);
+        if (asks)
+            fetch_lines(dtype, asks, ahead, channels, from, (from + to + 1) / 2);
         s.r0 = fma_quad(V(load_f32_)(qa + i), k, s.r0);
         if (rows > 1)
             s.r1 = fma_quad(V(load_f32_)(qb + i), k, s.r1);
-        if (fetches)
-            fetch_lines(dtype, ahead, channels, (from + to + 1) / 2, to);
+        if (asks)
+            fetch_lines(dtype, asks, ahead, channels, (from + to + 1) / 2, to);
         if (rows > 2) {
             s.r2 = fma_quad(V(load_f32_)(qc + i), k, s.r2);
             s.r3 = fma_quad(V(load_f32_)(qd + i), k, s.r3);
@@ -181,17 +193,17 @@ static POSENC_INLINE vector fours(struct quad s)
 /* Four sums of each row. The first steps of the halving tree add whole vectors. */
 static POSENC_INLINE void four_sums(int rows, int dtype, const float *const *q,
                                     const void *const *key, struct posenc_attention_scales scales,
-                                    int64_t channels, int fetches, struct rows_ahead ahead,
+                                    int64_t channels, int asks, struct rows_ahead ahead,
                                     float *sums)
 {
-    struct quads s = chains(rows, dtype, q, key, scales, channels, 0, fetches, ahead);
+    struct quads s = chains(rows, dtype, q, key, scales, channels, 0, asks, ahead);
     if (PARTS == 2)
-        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 1, fetches, ahead));
+        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 1, asks, ahead));
     if (PARTS == 4) {
-        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 2, fetches, ahead));
-        struct quads odd = chains(rows, dtype, q, key, scales, channels, 1, fetches, ahead);
+        s = add_quads(rows, s, chains(rows, dtype, q, key, scales, channels, 2, asks, ahead));
+        struct quads odd = chains(rows, dtype, q, key, scales, channels, 1, asks, ahead);
         odd = add_quads(rows, odd,
-                        chains(rows, dtype, q, key, scales, channels, 3, fetches, ahead));
+                        chains(rows, dtype, q, key, scales, channels, 3, asks, ahead));
         s = add_quads(rows, s, odd);
     }
 #if POSENC_LANES == 16
@@ -219,49 +231,67 @@ static POSENC_INLINE void put_some(int rows, const struct posenc_attention_direc
                 job->sums[(first + r) * TILE + j + i] = some[r * TILE + i];
 }
 
-/*
- * Four slots at a time; those before and after the range repeat one of it. The usual width is a
- * constant, so that each line to fetch has its place among the products, without a count or a
- * branch.
- */
+/* Four whole slots. The usual width is a constant, so that each line to fetch has its place among
+ * the products, without a count or a branch. */
+static POSENC_INLINE void sum_whole(int rows, int dtype,
+                                    const struct posenc_attention_direct_sums *job, int64_t first,
+                                    int64_t j, struct posenc_attention_fetched next)
+{
+    const int64_t before = j < AGAIN ? j : j - AGAIN;
+    const int64_t near = j + NEAR_KEYS + 4 <= job->end ? j + NEAR_KEYS : j;
+    const struct posenc_attention_scales scales = scales_from(job->scales, j, dtype);
+    const float *const *q = job->q + first;
+    const void *const *key = job->key + j;
+    float *sums = job->sums + first * TILE + j;
+    if (next.rows && job->channels == WIDTH && next.bytes == WIDTH * element_bytes(dtype)) {
+        const struct rows_ahead ahead = {next.rows + j, next.rows + before, job->key + near};
+        if (asks_again(dtype, next))
+            four_sums(rows, dtype, q, key, scales, WIDTH, TWICE, ahead, sums);
+        else
+            four_sums(rows, dtype, q, key, scales, WIDTH, ONCE, ahead, sums);
+        return;
+    }
+    for (int64_t i = 0; next.rows && i < 4; i++) {
+        fetch(next.rows[j + i], 0, next.bytes);
+        if (asks_again(dtype, next))
+            fetch(next.rows[before + i], 0, next.bytes);
+    }
+    four_sums(rows, dtype, q, key, scales, job->channels, NEVER, (struct rows_ahead){0}, sums);
+}
+
+/* Four slots that the range covers in part: those outside repeat one of it. */
+static POSENC_INLINE void sum_some(int rows, int dtype,
+                                   const struct posenc_attention_direct_sums *job, int64_t first,
+                                   int64_t j, struct posenc_attention_fetched next)
+{
+    const void *key[4], *scale[4];
+    for (int64_t i = 0; i < 4; i++) {
+        int64_t slot = j + i < job->begin ? job->begin : j + i;
+        slot = slot < job->end ? slot : job->end - 1;
+        key[i] = job->key[slot];
+        if (dtype == POSENC_I8)
+            scale[i] = job->scales.at[slot];
+        if (next.rows)
+            fetch(next.rows[j + i], 0, next.bytes);
+    }
+    float some[ROWS * TILE];
+    four_sums(rows, dtype, job->q + first, key,
+              (struct posenc_attention_scales){scale, job->scales.shift}, job->channels, NEVER,
+              (struct rows_ahead){0}, some);
+    put_some(rows, job, first, j, some);
+}
+
 static POSENC_INLINE void sum_rows(int rows, int dtype,
                                    const struct posenc_attention_direct_sums *job, int64_t first)
 {
-    const struct rows_ahead none = {NULL, NULL};
-    for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
-        const int whole = j >= job->begin && j + 4 <= job->end;
-        const void *const *next = first == 0 ? job->next : NULL;
-        if (whole && next && job->channels == WIDTH &&
-            job->next_bytes == WIDTH * element_bytes(dtype)) {
-            const int64_t near = j + NEAR_KEYS + 4 <= job->end ? j + NEAR_KEYS : j;
-            four_sums(rows, dtype, job->q + first, job->key + j,
-                      scales_from(job->scales, j, dtype), WIDTH, 1,
-                      (struct rows_ahead){next + j, job->key + near},
-                      job->sums + first * TILE + j);
-            continue;
-        }
-        for (int64_t i = 0; next && i < 4; i++)
-            fetch(next[j + i], 0, job->next_bytes);
-        if (whole) {
-            four_sums(rows, dtype, job->q + first, job->key + j,
-                      scales_from(job->scales, j, dtype), job->channels, 0, none,
-                      job->sums + first * TILE + j);
-            continue;
-        }
-        const void *key[4], *scale[4];
-        for (int64_t i = 0; i < 4; i++) {
-            int64_t slot = j + i < job->begin ? job->begin : j + i;
-            slot = slot < job->end ? slot : job->end - 1;
-            key[i] = job->key[slot];
-            if (dtype == POSENC_I8)
-                scale[i] = job->scales.at[slot];
-        }
-        float some[ROWS * TILE];
-        four_sums(rows, dtype, job->q + first, key,
-                  (struct posenc_attention_scales){scale, job->scales.shift}, job->channels, 0,
-                  none, some);
-        put_some(rows, job, first, j, some);
-    }
+    struct posenc_attention_fetched next = job->next;
+    if (first > 0)
+        next.rows = NULL;
+    for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4)
+        if (j >= job->begin && j + 4 <= job->end)
+            sum_whole(rows, dtype, job, first, j, next);
+        else
+            sum_some(rows, dtype, job, first, j, next);
 }
 
 static POSENC_INLINE void direct_sums(int dtype, const struct posenc_attention_direct_sums *job)
@@ -331,6 +361,11 @@ static POSENC_INLINE struct shared shared_of(const void *const *next, int64_t ro
     return share;
 }
 
+static POSENC_INLINE const char *row_of(struct shared share, const void *const *next, int64_t j)
+{
+    return share.start ? share.start + j * share.bytes : (const char *)next[j] + share.at;
+}
+
 /* Totals of `rows` rows in four vectors of channels, or of one row in eight. usual: what is fetched
  * are rows of the usual width like the values, so that their lines are a constant. */
 static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
@@ -339,29 +374,34 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
 {
     struct quads s = {zero_quad(), zero_quad(), zero_quad(), zero_quad()};
     const float *w = job->w + first * TILE;
-    const void *const *next = first == 0 ? job->next : NULL;
+    const void *const *next = first == 0 ? job->next.rows : NULL;
     struct shared share = {0};
     if (usual)
         share = shared_of(next, WIDTH * element_bytes(dtype), WIDTH, (wide ? 8 : 4) * LANES, c);
     else if (next)
-        share = shared_of(next, job->next_bytes, job->values, (wide ? 8 : 4) * LANES, c);
+        share = shared_of(next, job->next.bytes, job->values, (wide ? 8 : 4) * LANES, c);
+    const int again = asks_again(dtype, job->next);
+    const int64_t near = share.start ? NEAR_VALUES : again ? NEAR_KEYS : TILE;
     for (int64_t j = job->begin; j < job->end; j++) {
         const struct stored value = stored_at(job->value, job->scales, j, dtype);
         struct quad v = load_quad(value, c, dtype);
         const char *row = NULL;
         if (usual || next) {
-            row = share.start ? share.start + j * share.bytes : (const char *)next[j] + share.at;
+            row = row_of(share, next, j);
             fetch(row, 0, share.half);
         }
-        if (usual && share.start && j + NEAR_VALUES < job->end)
-            bring(job->value[j + NEAR_VALUES], c * element_bytes(dtype), share.bytes);
+        if (usual && j + near < job->end)
+            bring(job->value[j + near], c * element_bytes(dtype), share.bytes);
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
         if (wide)
             s.r1 = fma_quad(V(set1_)(w[j]), load_quad(value, c + 4 * LANES, dtype), s.r1);
         if (rows > 1)
             s.r1 = fma_quad(V(set1_)(w[TILE + j]), v, s.r1);
-        if (usual || next)
+        if (usual || next) {
             fetch(row, share.half, share.bytes);
+            if (again && j >= job->begin + AGAIN)
+                fetch(row_of(share, next, j - AGAIN), 0, share.bytes);
+        }
         if (rows > 2) {
             s.r2 = fma_quad(V(set1_)(w[2 * TILE + j]), v, s.r2);
             s.r3 = fma_quad(V(set1_)(w[3 * TILE + j]), v, s.r3);
@@ -398,7 +438,8 @@ static POSENC_INLINE void total_rows(int rows, int dtype,
                                      int64_t padded, int64_t first)
 {
     int64_t c = 0, n = job->values;
-    if (first == 0 && job->next && n == WIDTH && job->next_bytes == WIDTH * element_bytes(dtype)) {
+    if (first == 0 && job->next.rows && n == WIDTH &&
+        job->next.bytes == WIDTH * element_bytes(dtype)) {
         const int wide = rows == 1 && 8 * LANES <= WIDTH;
         for (; c < WIDTH; c += (wide ? 8 : 4) * LANES)
             total_quads(rows, wide, 1, dtype, job, padded, first, c);

@@ -10,12 +10,12 @@
 
 enum { SKIPPED = 77 }; /* what CTest is told to take for it */
 
-/* Before main, and by posenc_cpu_isas alone: test_threads wants the library untouched. */
+/* Before main, and by posenc_cpu_features alone: test_threads wants the library untouched. */
 __attribute__((constructor)) static void require_isa(void)
 {
     const char *wanted = getenv("POSENC_ISA");
     for (int32_t isa = POSENC_ISA_SCALAR; wanted && isa <= POSENC_ISA_NEON; isa++)
-        if (strcmp(posenc_isa_name(isa), wanted) == 0 && !(posenc_cpu_isas() >> isa & 1)) {
+        if (strcmp(posenc_isa_name(isa), wanted) == 0 && !(posenc_cpu_features() >> isa & 1)) {
             printf("this CPU has no %s\n", wanted);
             exit(SKIPPED);
         }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The direct kernels of attention: what they fetch, and how often, changes no bit. */
+#include "../src/attention_kernels.h"
+
+#include "support/half.h"
+#include "support/random.h"
+#include "support/test.h"
+#include "support/view.h"
+
+enum { TILE = POSENC_ATTENTION_TILE, MOST_ROWS = 5, WIDEST = 144 };
+
+struct data {
+    float q[MOST_ROWS][WIDEST], w[MOST_ROWS][TILE], a[MOST_ROWS], scale[TILE];
+    const float *query[MOST_ROWS];
+    char stored[2][TILE * WIDEST * 4]; /* keys or values, and what is fetched */
+    const void *row[2][TILE], *scales[TILE];
+    int64_t rows, width, begin, end, bytes;
+    int32_t dtype;
+};
+
+/* Rows behind one another, as one head of [H][T][D], or with room between them. */
+static void set_rows(struct data *d, int apart)
+{
+    const int64_t step = d->bytes + (apart ? 16 : 0);
+    for (int64_t i = 0; i < TILE; i++) {
+        d->row[0][i] = d->stored[0] + i * step;
+        d->row[1][i] = d->stored[1] + i * step;
+        for (int64_t c = 0; c < d->width; c++)
+            if (d->dtype == POSENC_I8)
+                d->stored[0][i * step + c] = (char)(c * 7 + i);
+            else
+                test_store(d->stored[0] + i * step, d->dtype, c, (float)(c % 13 - i % 5));
+    }
+}
+
+static void fill(struct data *d, struct test_random *random)
+{
+    for (int64_t r = 0; r < MOST_ROWS; r++) {
+        d->query[r] = d->q[r];
+        d->a[r] = test_unit(random);
+        for (int64_t c = 0; c < WIDEST; c++)
+            d->q[r][c] = test_unit(random);
+        for (int64_t i = 0; i < TILE; i++)
+            d->w[r][i] = test_unit(random);
+    }
+    for (int64_t i = 0; i < TILE; i++) {
+        d->scale[i] = test_unit(random);
+        d->scales[i] = &d->scale[i];
+    }
+}
+
+/* Sums and totals of one way to fetch; rows that the range leaves out stay as they were. */
+static void run(const struct posenc_attention_kernels *kernels, const struct data *d,
+                struct posenc_attention_fetched next, float *sums, float *o)
+{
+    const struct posenc_attention_scales scales = {d->dtype == POSENC_I8 ? d->scales : NULL, 30};
+    struct posenc_attention_direct_sums products = {
+        .rows = d->rows, .channels = d->width, .q = d->query, .key = d->row[0], .next = next,
+        .scales = scales, .begin = d->begin, .end = d->end, .sums = sums};
+    struct posenc_attention_direct_totals totals = {
+        .rows = d->rows, .values = d->width, .w = d->w[0], .a = d->a, .value = d->row[0],
+        .next = next, .scales = scales, .begin = d->begin, .end = d->end, .o = o};
+    for (int64_t i = 0; i < MOST_ROWS * TILE; i++)
+        sums[i] = 1.0f;
+    for (int64_t i = 0; i < MOST_ROWS * WIDEST; i++)
+        o[i] = (float)(i % 7);
+    kernels->direct_sums[posenc_attention_type(d->dtype)](&products);
+    kernels->direct_totals[posenc_attention_type(d->dtype)](&totals);
+}
+
+static void check(const struct posenc_attention_kernels *kernels, const struct data *d)
+{
+    static float sums[2][MOST_ROWS * TILE], o[2][MOST_ROWS * WIDEST];
+    run(kernels, d, (struct posenc_attention_fetched){NULL, 0, 0}, sums[0], o[0]);
+    for (int again = 0; again < 2; again++) {
+        run(kernels, d, (struct posenc_attention_fetched){d->row[1], d->bytes, again}, sums[1],
+            o[1]);
+        assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
+        assert_memory_equal(o[0], o[1], sizeof(o[0]));
+    }
+}
+
+static void fetching_changes_no_bit(void **state)
+{
+    static const int64_t widths[] = {128, 128, 64, 96, 144, 20};
+    static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_I8};
+    static struct data d;
+    struct test_random random = {7};
+    int32_t isas[TEST_ISAS];
+    const size_t all = test_isas(isas);
+    (void)state;
+    for (int n = 0; n < (test_quick() ? 200 : 2000); n++) {
+        d.width = widths[test_below(&random, 6)];
+        d.dtype = dtypes[test_below(&random, 4)];
+        d.bytes = d.width * (int64_t)test_size(d.dtype);
+        d.rows = 1 + test_below(&random, MOST_ROWS);
+        d.begin = test_below(&random, 2) ? 0 : test_below(&random, TILE);
+        d.end = test_below(&random, 2) ? TILE : d.begin + 1;
+        fill(&d, &random);
+        set_rows(&d, (int)test_below(&random, 2));
+        for (size_t i = 0; i < all; i++)
+            if (posenc_kernels_get(isas[i])->attention_tiles)
+                check(posenc_kernels_get(isas[i])->attention_tiles, &d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fetching_changes_no_bit)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
