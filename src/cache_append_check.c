@@ -151,7 +151,7 @@ static void plan_work(struct posenc_append *call)
     call->turned = plan ? plan->rotary_dim : 0;
     call->computed = call->params.norm || call->params.stream || call->scale != 1.0f ||
                      call->map.cache.rows.dtype == POSENC_I8;
-    call->ahead = !posenc_tensor_is_empty(src) &&
+    call->ahead = !posenc_streams_alone() && !posenc_tensor_is_empty(src) &&
                   src->shape[0] * src->shape[1] * src->shape[2] * src->shape[3] *
                           posenc_dtype_size(src->dtype) >
                       AHEAD_BYTES;

@@ -108,8 +108,8 @@ static struct posenc_rotate_job job_of(const struct posenc_turn *turn)
     job.side[0].heads = (size_t)turn->map.heads;
     job.side[0].src_token = job.side[0].dst_token = posenc_step(rows, 1) * size;
     job.side[0].src_head = job.side[0].dst_head = posenc_step(rows, 2) * size;
-    job.ahead = turn->sequences * turn->count * turn->map.heads * turn->plan->rotary_dim * size >
-                AHEAD_BYTES;
+    const int64_t heads = turn->sequences * turn->count * turn->map.heads;
+    job.ahead = heads * turn->plan->rotary_dim * size > AHEAD_BYTES && !posenc_streams_alone();
     return job;
 }
 

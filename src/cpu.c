@@ -29,8 +29,7 @@ uint32_t posenc_cpu_x86(const struct posenc_cpuid *words)
     return isas;
 }
 
-/* Measured on Zen 4: lines asked for once came late or never (docs/performance.md). */
-int posenc_cpu_x86_drops_fetches(const struct posenc_cpuid *words)
+int posenc_cpu_x86_is_amd(const struct posenc_cpuid *words)
 {
     return memcmp(words->vendor, "AuthenticAMD", sizeof(words->vendor)) == 0 ||
            memcmp(words->vendor, "HygonGenuine", sizeof(words->vendor)) == 0;
@@ -58,7 +57,7 @@ uint32_t posenc_cpu_features(void)
     if (words.leaf1_ecx & OSXSAVE)
         words.xcr0 = read_xcr0();
     return posenc_cpu_x86(&words) |
-           (posenc_cpu_x86_drops_fetches(&words) ? POSENC_CPU_DROPS_FETCHES : 0);
+           (posenc_cpu_x86_is_amd(&words) ? POSENC_CPU_AMD : 0);
 }
 
 #elif defined(__aarch64__)

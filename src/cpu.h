@@ -17,12 +17,12 @@ struct posenc_cpuid {
  * state of an operating system can be tested on any machine. */
 uint32_t posenc_cpu_x86(const struct posenc_cpuid *words);
 
-/* 1 if the CPU drops fetches of lines when many are under way, so that asking twice is faster. Pure
- * as well. */
-int posenc_cpu_x86_drops_fetches(const struct posenc_cpuid *words);
+/* 1 for CPUs of AMD and Hygon, which want memory asked for in another way: posenc_streams_alone and
+ * posenc_fetches_twice of kernels.h. Pure as well. */
+int posenc_cpu_x86_is_amd(const struct posenc_cpuid *words);
 
-/* Of this machine: the ISAs, and the bit POSENC_CPU_DROPS_FETCHES. */
-#define POSENC_CPU_DROPS_FETCHES 0x80000000u
+/* Of this machine: the ISAs, and this bit. */
+#define POSENC_CPU_AMD 0x80000000u
 uint32_t posenc_cpu_features(void);
 
 #endif

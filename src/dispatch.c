@@ -40,9 +40,14 @@ static uint32_t features(void)
     return found;
 }
 
+int posenc_streams_alone(void)
+{
+    return (features() & POSENC_CPU_AMD) != 0;
+}
+
 int posenc_fetches_twice(void)
 {
-    return (features() & POSENC_CPU_DROPS_FETCHES) != 0;
+    return (features() & POSENC_CPU_AMD) != 0;
 }
 
 int32_t posenc_isa_available(int32_t isa)

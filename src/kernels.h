@@ -275,7 +275,14 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
         .stream_end = posenc_stream_end_##name,                                                \
     }
 
-/* 1 if lines to be fetched are better asked for twice on this CPU. */
+/*
+ * How this CPU wants memory asked for; docs/performance.md has the figures. Measured on Zen 4 and
+ * taken for all CPUs of AMD.
+ *
+ *   streams_alone  1: a plain stream is faster if its lines are not asked for ahead
+ *   fetches_twice  1: lines that no stream foresees get lost, and are better asked for twice
+ */
+int posenc_streams_alone(void);
 int posenc_fetches_twice(void);
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

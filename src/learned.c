@@ -238,7 +238,7 @@ int32_t posenc_learned_add(const posenc_tensor *table, int64_t offset,
         return status;
     w.out = e.out;
     w.positions = &copy;
-    w.ahead = posenc_is_large(&e.out_view);
+    w.ahead = posenc_is_large(&e.out_view) && !posenc_streams_alone();
     add_all(&w);
     return POSENC_OK;
 }

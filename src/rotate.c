@@ -110,7 +110,7 @@ static void make_work(struct work *work, const posenc_plan *plan, int32_t direct
     }
     for (int i = 0; !work->wide && i < work->passes; i++) {
         work->pass[i].job.partner = (size_t)plan->pairs;
-        work->pass[i].job.ahead = bytes > AHEAD_BYTES;
+        work->pass[i].job.ahead = bytes > AHEAD_BYTES && !posenc_streams_alone();
     }
 }
 
