@@ -256,7 +256,8 @@ POSENC_API int32_t posenc_plan_fingerprint(const posenc_plan *plan, uint8_t *fin
  * float32, then correctly rounded cosine and sine, times float32(A), then rounded to row_dtype.
  * VLLM, GGML: docs/schemes.md gives them operation by operation. Tables: copied.
  *
- * Real positions (F64 ids) keep the bound of EXACT; an integral one gives the bits of the integer.
+ * Real positions (F64 ids) keep the bound of EXACT; an integral one gives the bits of the integer,
+ * a subnormal one those of 0.
  * F64 rows (EXACT plans and tables alone) are within 2^-53 x 2^ceil(log2 max(1, A)) of the truth.
  * With a decay (xpos) A times the decay takes the place of A in both bounds; the decay's logarithm
  * is cut at +-600, where F32 rows have long become infinite or 0.
