@@ -68,13 +68,8 @@ struct rows_ahead {
     const void *const *next, *const *again, *const *near;
 };
 
-/* How often a line is asked for. Of I8 once: its arithmetic takes longer than its lines. */
+/* How often a line is asked for. */
 enum { NEVER, ONCE, TWICE };
-
-static POSENC_INLINE int asks_again(int dtype, struct posenc_attention_fetched next)
-{
-    return dtype != POSENC_I8 && next.again;
-}
 
 /* Lines [from, to) of them, counted from row to row. */
 static POSENC_INLINE void fetch_lines(int dtype, int asks, struct rows_ahead ahead,
@@ -231,78 +226,65 @@ static POSENC_INLINE void put_some(int rows, const struct posenc_attention_direc
                 job->sums[(first + r) * TILE + j + i] = some[r * TILE + i];
 }
 
-/* Four whole slots. The usual width is a constant, so that each line to fetch has its place among
- * the products, without a count or a branch. */
-static POSENC_INLINE void sum_whole(int rows, int dtype,
-                                    const struct posenc_attention_direct_sums *job, int64_t first,
-                                    int64_t j, struct posenc_attention_fetched next)
-{
-    const int64_t before = j < AGAIN ? j : j - AGAIN;
-    const int64_t near = j + NEAR_KEYS + 4 <= job->end ? j + NEAR_KEYS : j;
-    const struct posenc_attention_scales scales = scales_from(job->scales, j, dtype);
-    const float *const *q = job->q + first;
-    const void *const *key = job->key + j;
-    float *sums = job->sums + first * TILE + j;
-    if (next.rows && job->channels == WIDTH && next.bytes == WIDTH * element_bytes(dtype)) {
-        const struct rows_ahead ahead = {next.rows + j, next.rows + before, job->key + near};
-        if (asks_again(dtype, next))
-            four_sums(rows, dtype, q, key, scales, WIDTH, TWICE, ahead, sums);
-        else
-            four_sums(rows, dtype, q, key, scales, WIDTH, ONCE, ahead, sums);
-        return;
-    }
-    for (int64_t i = 0; next.rows && i < 4; i++) {
-        fetch(next.rows[j + i], 0, next.bytes);
-        if (asks_again(dtype, next))
-            fetch(next.rows[before + i], 0, next.bytes);
-    }
-    four_sums(rows, dtype, q, key, scales, job->channels, NEVER, (struct rows_ahead){0}, sums);
-}
-
-/* Four slots that the range covers in part: those outside repeat one of it. */
-static POSENC_INLINE void sum_some(int rows, int dtype,
-                                   const struct posenc_attention_direct_sums *job, int64_t first,
-                                   int64_t j, struct posenc_attention_fetched next)
-{
-    const void *key[4], *scale[4];
-    for (int64_t i = 0; i < 4; i++) {
-        int64_t slot = j + i < job->begin ? job->begin : j + i;
-        slot = slot < job->end ? slot : job->end - 1;
-        key[i] = job->key[slot];
-        if (dtype == POSENC_I8)
-            scale[i] = job->scales.at[slot];
-        if (next.rows)
-            fetch(next.rows[j + i], 0, next.bytes);
-    }
-    float some[ROWS * TILE];
-    four_sums(rows, dtype, job->q + first, key,
-              (struct posenc_attention_scales){scale, job->scales.shift}, job->channels, NEVER,
-              (struct rows_ahead){0}, some);
-    put_some(rows, job, first, j, some);
-}
-
-static POSENC_INLINE void sum_rows(int rows, int dtype,
+/*
+ * Four slots at a time; those before and after the range repeat one of it. The usual width is a
+ * constant, so that each line to fetch has its place among the products, without a count or a
+ * branch.
+ */
+static POSENC_INLINE void sum_rows(int rows, int dtype, int asks,
                                    const struct posenc_attention_direct_sums *job, int64_t first)
 {
-    struct posenc_attention_fetched next = job->next;
-    if (first > 0)
-        next.rows = NULL;
-    for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4)
-        if (j >= job->begin && j + 4 <= job->end)
-            sum_whole(rows, dtype, job, first, j, next);
-        else
-            sum_some(rows, dtype, job, first, j, next);
+    const struct rows_ahead none = {NULL, NULL, NULL};
+    for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
+        const int whole = j >= job->begin && j + 4 <= job->end;
+        const void *const *next = first == 0 ? job->next.rows : NULL;
+        const int64_t before = j < AGAIN ? j : j - AGAIN;
+        if (whole && next && job->channels == WIDTH &&
+            job->next.bytes == WIDTH * element_bytes(dtype)) {
+            const int64_t near = j + NEAR_KEYS + 4 <= job->end ? j + NEAR_KEYS : j;
+            four_sums(rows, dtype, job->q + first, job->key + j,
+                      scales_from(job->scales, j, dtype), WIDTH, asks,
+                      (struct rows_ahead){next + j, next + before, job->key + near},
+                      job->sums + first * TILE + j);
+            continue;
+        }
+        for (int64_t i = 0; next && i < 4; i++) {
+            fetch(next[j + i], 0, job->next.bytes);
+            if (asks == TWICE)
+                fetch(next[before + i], 0, job->next.bytes);
+        }
+        if (whole) {
+            four_sums(rows, dtype, job->q + first, job->key + j,
+                      scales_from(job->scales, j, dtype), job->channels, NEVER, none,
+                      job->sums + first * TILE + j);
+            continue;
+        }
+        const void *key[4], *scale[4];
+        for (int64_t i = 0; i < 4; i++) {
+            int64_t slot = j + i < job->begin ? job->begin : j + i;
+            slot = slot < job->end ? slot : job->end - 1;
+            key[i] = job->key[slot];
+            if (dtype == POSENC_I8)
+                scale[i] = job->scales.at[slot];
+        }
+        float some[ROWS * TILE];
+        four_sums(rows, dtype, job->q + first, key,
+                  (struct posenc_attention_scales){scale, job->scales.shift}, job->channels,
+                  NEVER, none, some);
+        put_some(rows, job, first, j, some);
+    }
 }
 
-static POSENC_INLINE void direct_sums(int dtype, const struct posenc_attention_direct_sums *job)
+static POSENC_INLINE void direct_sums(int dtype, int asks,
+                                      const struct posenc_attention_direct_sums *job)
 {
     int64_t r = 0;
     for (; ROWS > 2 && r + 4 <= job->rows; r += 4)
-        sum_rows(4, dtype, job, r);
+        sum_rows(4, dtype, asks, job, r);
     for (; r + 2 <= job->rows; r += 2)
-        sum_rows(2, dtype, job, r);
+        sum_rows(2, dtype, asks, job, r);
     if (r < job->rows)
-        sum_rows(1, dtype, job, r);
+        sum_rows(1, dtype, asks, job, r);
 }
 
 static POSENC_INLINE void add_chain(float *o, vector a, vector chain)
@@ -368,7 +350,7 @@ static POSENC_INLINE const char *row_of(struct shared share, const void *const *
 
 /* Totals of `rows` rows in four vectors of channels, or of one row in eight. usual: what is fetched
  * are rows of the usual width like the values, so that their lines are a constant. */
-static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
+static POSENC_INLINE void total_quads(int rows, int wide, int usual, int asks, int dtype,
                                       const struct posenc_attention_direct_totals *job,
                                       int64_t padded, int64_t first, int64_t c)
 {
@@ -380,8 +362,6 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
         share = shared_of(next, WIDTH * element_bytes(dtype), WIDTH, (wide ? 8 : 4) * LANES, c);
     else if (next)
         share = shared_of(next, job->next.bytes, job->values, (wide ? 8 : 4) * LANES, c);
-    const int again = asks_again(dtype, job->next);
-    const int64_t near = share.start ? NEAR_VALUES : again ? NEAR_KEYS : TILE;
     for (int64_t j = job->begin; j < job->end; j++) {
         const struct stored value = stored_at(job->value, job->scales, j, dtype);
         struct quad v = load_quad(value, c, dtype);
@@ -390,8 +370,9 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
             row = row_of(share, next, j);
             fetch(row, 0, share.half);
         }
-        if (usual && j + near < job->end)
-            bring(job->value[j + near], c * element_bytes(dtype), share.bytes);
+        const int64_t near = j + (share.start ? NEAR_VALUES : NEAR_KEYS);
+        if (usual && (share.start || asks == TWICE) && near < job->end)
+            bring(job->value[near], c * element_bytes(dtype), share.bytes);
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
         if (wide)
             s.r1 = fma_quad(V(set1_)(w[j]), load_quad(value, c + 4 * LANES, dtype), s.r1);
@@ -399,7 +380,7 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int dtype,
             s.r1 = fma_quad(V(set1_)(w[TILE + j]), v, s.r1);
         if (usual || next) {
             fetch(row, share.half, share.bytes);
-            if (again && j >= job->begin + AGAIN)
+            if (asks == TWICE && j >= job->begin + AGAIN)
                 fetch(row_of(share, next, j - AGAIN), 0, share.bytes);
         }
         if (rows > 2) {
@@ -433,7 +414,7 @@ static POSENC_INLINE void total_vector(int dtype, const struct posenc_attention_
     add_chain(job->o + r * padded + c, V(set1_)(job->a[r]), s);
 }
 
-static POSENC_INLINE void total_rows(int rows, int dtype,
+static POSENC_INLINE void total_rows(int rows, int dtype, int asks,
                                      const struct posenc_attention_direct_totals *job,
                                      int64_t padded, int64_t first)
 {
@@ -442,48 +423,65 @@ static POSENC_INLINE void total_rows(int rows, int dtype,
         job->next.bytes == WIDTH * element_bytes(dtype)) {
         const int wide = rows == 1 && 8 * LANES <= WIDTH;
         for (; c < WIDTH; c += (wide ? 8 : 4) * LANES)
-            total_quads(rows, wide, 1, dtype, job, padded, first, c);
+            total_quads(rows, wide, 1, asks, dtype, job, padded, first, c);
         return;
     }
     for (; rows == 1 && c + 8 * LANES <= n; c += 8 * LANES)
-        total_quads(1, 1, 0, dtype, job, padded, first, c);
+        total_quads(1, 1, 0, asks, dtype, job, padded, first, c);
     for (; c + 4 * LANES <= n; c += 4 * LANES)
-        total_quads(rows, 0, 0, dtype, job, padded, first, c);
+        total_quads(rows, 0, 0, asks, dtype, job, padded, first, c);
     for (; c < n; c += LANES)
         for (int64_t r = first; r < first + rows; r++)
             total_vector(dtype, job, padded, r, c, n - c);
 }
 
-static POSENC_INLINE void direct_totals(int dtype, const struct posenc_attention_direct_totals *job)
+static POSENC_INLINE void direct_totals(int dtype, int asks,
+                                        const struct posenc_attention_direct_totals *job)
 {
     int64_t r = 0, padded = posenc_attention_padded(job->values);
     for (; ROWS > 2 && r + 4 <= job->rows; r += 4)
-        total_rows(4, dtype, job, padded, r);
+        total_rows(4, dtype, asks, job, padded, r);
     for (; r + 2 <= job->rows; r += 2)
-        total_rows(2, dtype, job, padded, r);
+        total_rows(2, dtype, asks, job, padded, r);
     if (r < job->rows)
-        total_rows(1, dtype, job, padded, r);
+        total_rows(1, dtype, asks, job, padded, r);
 }
 
-#define DIRECT(dtype)                                                                              \
+/* Each in a function of its own: two in one take each other's registers. */
+#define DIRECT(dtype, asks)                                                                        \
+    static __attribute__((noinline)) void sums_##dtype##_##asks(                                   \
+        const struct posenc_attention_direct_sums *job)                                            \
+    {                                                                                              \
+        direct_sums(POSENC_##dtype, asks, job);                                                    \
+    }                                                                                              \
+    static __attribute__((noinline)) void totals_##dtype##_##asks(                                 \
+        const struct posenc_attention_direct_totals *job)                                          \
+    {                                                                                              \
+        direct_totals(POSENC_##dtype, asks, job);                                                  \
+    }
+/* Integers are asked for once: their arithmetic takes longer than their lines. */
+#define EITHER(dtype)                                                                              \
+    DIRECT(dtype, ONCE)                                                                            \
+    DIRECT(dtype, TWICE)                                                                           \
     static void sums_##dtype(const struct posenc_attention_direct_sums *job)                       \
     {                                                                                              \
-        direct_sums(POSENC_##dtype, job);                                                          \
+        (job->next.again ? sums_##dtype##_TWICE : sums_##dtype##_ONCE)(job);                       \
     }                                                                                              \
     static void totals_##dtype(const struct posenc_attention_direct_totals *job)                   \
     {                                                                                              \
-        direct_totals(POSENC_##dtype, job);                                                        \
+        (job->next.again ? totals_##dtype##_TWICE : totals_##dtype##_ONCE)(job);                   \
     }
 
-DIRECT(F32)
-DIRECT(F16)
-DIRECT(BF16)
-DIRECT(I8)
+EITHER(F32)
+EITHER(F16)
+EITHER(BF16)
+DIRECT(I8, ONCE)
 
 posenc_attention_direct_sums_kernel *const KERNEL(direct_sums)[POSENC_ATTENTION_TYPES] = {
-    sums_F32, sums_F16, sums_BF16, sums_I8};
+    sums_F32, sums_F16, sums_BF16, sums_I8_ONCE};
 posenc_attention_direct_totals_kernel *const KERNEL(direct_totals)[POSENC_ATTENTION_TYPES] = {
-    totals_F32, totals_F16, totals_BF16, totals_I8};
+    totals_F32, totals_F16, totals_BF16, totals_I8_ONCE};
 
 #undef DIRECT
+#undef EITHER
 #include "attention_vector_end.h"
