@@ -72,7 +72,7 @@ struct posenc_attention_walk {
     int64_t member, members; /* of the query heads of each */
     int64_t token, tokens;   /* queries of the sequence */
     int64_t rows;            /* tokens x members, members vary fastest */
-    int again;               /* 1: lines to fetch are asked for twice */
+    int again;               /* 1: the direct kernels ask twice for lines */
     int64_t widened;         /* the key head whose queries are in room.q, or -1 */
 };
 

@@ -17,7 +17,7 @@ struct posenc_append {
     int64_t window, turned; /* the first rotated channel, and how many: 0 without rotation */
     int in_place;           /* the cache's rows are src, and every token is where it belongs */
     int computed;           /* not by runs: there is a norm, a scale, I8 or streaming */
-    int ahead;              /* the call is larger than the nearer caches: read ahead */
+    int ahead;              /* posenc_asks_ahead */
 };
 
 /* Reads and checks all arguments of a call. */

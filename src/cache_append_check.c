@@ -144,17 +144,15 @@ static int32_t check_weight(const struct posenc_append *call, posenc_error *erro
 
 static void plan_work(struct posenc_append *call)
 {
-    enum { AHEAD_BYTES = 1 << 20 }; /* as in rotate.c */
     const posenc_tensor *src = call->src;
     const posenc_plan *plan = call->params.rope;
     call->window = plan && src->shape[3] != plan->rotary_dim ? plan->rotary_offset : 0;
     call->turned = plan ? plan->rotary_dim : 0;
     call->computed = call->params.norm || call->params.stream || call->scale != 1.0f ||
                      call->map.cache.rows.dtype == POSENC_I8;
-    call->ahead = !posenc_streams_alone() && !posenc_tensor_is_empty(src) &&
-                  src->shape[0] * src->shape[1] * src->shape[2] * src->shape[3] *
-                          posenc_dtype_size(src->dtype) >
-                      AHEAD_BYTES;
+    call->ahead = !posenc_tensor_is_empty(src) &&
+                  posenc_asks_ahead(src->shape[0] * src->shape[1] * src->shape[2] * src->shape[3] *
+                                    posenc_dtype_size(src->dtype));
 }
 
 /* That the cache can be written, and shares memory with src only where it is src. */

@@ -4,8 +4,6 @@
 
 #include "error.h"
 
-/* Calls that touch more bytes than this read ahead, as in rotate.c. */
-enum { AHEAD_BYTES = 1 << 20 };
 enum { CHUNK_PAIRS = 256, CHUNK_FLOATS = POSENC_TURN_CHANNELS }; /* of rows on the stack */
 
 int32_t posenc_turn_named(int32_t status, const char *name, posenc_error *error)
@@ -109,7 +107,7 @@ static struct posenc_rotate_job job_of(const struct posenc_turn *turn)
     job.side[0].src_token = job.side[0].dst_token = posenc_step(rows, 1) * size;
     job.side[0].src_head = job.side[0].dst_head = posenc_step(rows, 2) * size;
     const int64_t heads = turn->sequences * turn->count * turn->map.heads;
-    job.ahead = heads * turn->plan->rotary_dim * size > AHEAD_BYTES && !posenc_streams_alone();
+    job.ahead = posenc_asks_ahead(heads * turn->plan->rotary_dim * size);
     return job;
 }
 

@@ -17,7 +17,7 @@ struct posenc_cpuid {
  * state of an operating system can be tested on any machine. */
 uint32_t posenc_cpu_x86(const struct posenc_cpuid *words);
 
-/* 1 for CPUs of AMD and Hygon, which want memory asked for in another way: posenc_streams_alone and
+/* 1 for CPUs of AMD and Hygon, which want memory asked for in another way: posenc_asks_ahead and
  * posenc_fetches_twice of kernels.h. Pure as well. */
 int posenc_cpu_x86_is_amd(const struct posenc_cpuid *words);
 

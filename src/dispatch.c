@@ -40,9 +40,9 @@ static uint32_t features(void)
     return found;
 }
 
-int posenc_streams_alone(void)
+int posenc_asks_ahead(int64_t bytes)
 {
-    return (features() & POSENC_CPU_AMD) != 0;
+    return bytes > 1 << 20 && !(features() & POSENC_CPU_AMD);
 }
 
 int posenc_fetches_twice(void)

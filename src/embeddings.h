@@ -11,10 +11,15 @@ struct posenc_embeddings {
     struct posenc_view x_view, out_view;
 };
 
-/* 1 for memory larger than the caches next to a core, for which kernels read ahead. */
+static inline int64_t posenc_bytes_of(const struct posenc_view *view)
+{
+    return (int64_t)(view->end - view->begin);
+}
+
+/* 1 for memory larger than the caches next to a core. */
 static inline int posenc_is_large(const struct posenc_view *view)
 {
-    return view->end - view->begin >= (uintptr_t)1 << 20;
+    return posenc_bytes_of(view) > 1 << 20;
 }
 
 /* Of `left` batch rows, those that one row is added to at a time: up to 8, streams that the CPU

@@ -45,7 +45,7 @@ struct posenc_rotate_job {
     ptrdiff_t row_stride;
     size_t tokens, pairs;
     size_t partner; /* split_half: channels from the first of a pair to the second */
-    int ahead;      /* 1: the call is larger than the caches, read ahead */
+    int ahead;      /* 1: lines to come are asked for */
     int sides;
     struct posenc_rotate_side side[2];
 };
@@ -57,7 +57,7 @@ struct posenc_permute_job {
     char *dst;
     ptrdiff_t src_head, dst_head;
     size_t heads, pairs;
-    int ahead;  /* 1: the call is larger than the nearer caches, read ahead */
+    int ahead;  /* 1: lines to come are asked for */
     int stream; /* 1: it is disjoint and so large that lines need not stay in any cache */
 };
 
@@ -94,7 +94,7 @@ struct posenc_sinusoid_job {
     ptrdiff_t second; /* bytes from the first of a pair to the second; 0: side by side */
     int cosine_first;
     float scale;
-    int ahead; /* 1: the call is larger than the nearer caches, the rows to come are asked for */
+    int ahead; /* 1: the rows to come are asked for */
 };
 
 /*
@@ -128,7 +128,7 @@ struct posenc_norm_job {
 /*
  * A norm of heads whose channels are all turned, the pairs being 32 or 64: `squares` of each head
  * by itself, their `roots`, and `norm_rotate` with these. turn.g is not read, and turn.partner and
- * turn.dst_partner are the pairs. `ahead`: the call is larger than the nearer caches.
+ * turn.dst_partner are the pairs. `ahead`: lines to come are asked for.
  */
 struct posenc_norm_turn_job {
     struct posenc_norm_job turn;
@@ -279,10 +279,11 @@ extern const struct posenc_attention_kernels posenc_attention_kernels_neon;
  * How this CPU wants memory asked for; docs/performance.md has the figures. Measured on Zen 4 and
  * taken for all CPUs of AMD.
  *
- *   streams_alone  1: a plain stream is faster if its lines are not asked for ahead
+ *   asks_ahead     1: a plain stream of so many bytes is faster if lines to come are asked for. It
+ *                  is larger than the nearer caches, and not on AMD, which foresees it better
  *   fetches_twice  1: lines that no stream foresees get lost, and are better asked for twice
  */
-int posenc_streams_alone(void);
+int posenc_asks_ahead(int64_t bytes);
 int posenc_fetches_twice(void);
 
 /* The table of an ISA (POSENC_ISA_DEFAULT included), or NULL if it is not available here. */

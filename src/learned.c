@@ -12,7 +12,7 @@
 enum {
     CHUNK = 2048, /* channels of a row that are widened at a time: 8 KiB in L1 */
     STRETCH = 8,  /* tokens of a batch row before those of the next */
-    AHEAD = 4096, /* bytes to read ahead in calls beyond the caches, as rotation does */
+    AHEAD = 4096, /* bytes to ask ahead, where that is faster */
     NEAR = 512    /* the same where a row goes to several batch rows */
 };
 
@@ -238,7 +238,7 @@ int32_t posenc_learned_add(const posenc_tensor *table, int64_t offset,
         return status;
     w.out = e.out;
     w.positions = &copy;
-    w.ahead = posenc_is_large(&e.out_view) && !posenc_streams_alone();
+    w.ahead = posenc_asks_ahead(posenc_bytes_of(&e.out_view));
     add_all(&w);
     return POSENC_OK;
 }

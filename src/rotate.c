@@ -7,9 +7,6 @@
 #include "sides.h"
 #include "tensor.h"
 
-/* Calls that touch more bytes than this read ahead: the data cannot be in the nearer caches. */
-enum { AHEAD_BYTES = 1 << 20 };
-
 static void copy_channels(const posenc_plan *plan, const struct posenc_side *s, int64_t from,
                           int64_t to)
 {
@@ -110,7 +107,7 @@ static void make_work(struct work *work, const posenc_plan *plan, int32_t direct
     }
     for (int i = 0; !work->wide && i < work->passes; i++) {
         work->pass[i].job.partner = (size_t)plan->pairs;
-        work->pass[i].job.ahead = bytes > AHEAD_BYTES && !posenc_streams_alone();
+        work->pass[i].job.ahead = posenc_asks_ahead(bytes);
     }
 }
 

@@ -69,7 +69,7 @@ static void put_row(const struct chunk *c, const float *row, int64_t batch, int6
         .count = 2 * c->pairs / (size_t)pieces,
         .copies = (size_t)copies,
         .scale = (float)call->scale,
-        .ahead = call->ahead && !posenc_streams_alone() ? AHEAD : 0,
+        .ahead = call->copies_ahead * AHEAD,
     };
     if (call->x) {
         job.x = posenc_element(call->x, batch, token, 0, c->channel);

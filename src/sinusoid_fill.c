@@ -19,7 +19,8 @@ struct work {
     const posenc_tensor *x; /* NULL: rows are written, not added */
     const posenc_tensor *out;
     double scale;
-    int ahead;  /* 1: larger than the caches, memory is asked for before it is written */
+    int ahead;  /* 1: of one sequence, memory is asked for before it is written */
+    int copies_ahead; /* the same of several: posenc_asks_ahead */
     int shared; /* 1: all batch rows stand at the same positions */
 };
 
@@ -177,7 +178,7 @@ static void put_batch(const struct work *w, const struct posenc_sinusoid_axis *a
                       const struct posenc_sinusoid_stretch *s, size_t t, size_t tokens,
                       const struct rows *rows)
 {
-    const int ahead = w->ahead && !is_alone(w, s);
+    const int ahead = w->copies_ahead && !is_alone(w, s);
     struct place p = {w, s->batch, s->token + (int64_t)t, tokens, ahead};
     for (; p.batch < batch_end(w, s); p.batch++)
         put_rows(&p, axis, rows);
@@ -299,7 +300,8 @@ static void fill_axis(const struct work *w, const struct posenc_sinusoid_axis *a
         float narrow;
     } zero;
     const struct posenc_sinusoid_direct direct = {w->sinusoid, w->x,     w->out,
-                                                  w->scale,    w->ahead, batch_end(w, s)};
+                                                  w->scale,    w->ahead, w->copies_ahead,
+                                                  batch_end(w, s)};
     if (posenc_sinusoid_is_direct(&direct, axis, s))
         posenc_sinusoid_put(&direct, axis, s);
     else if (is_wide(w))
@@ -382,7 +384,8 @@ int32_t posenc_sinusoid_fill(const posenc_sinusoid *sinusoid, const posenc_posit
     if (status || posenc_tensor_is_empty(out))
         return status;
     fill_all(&(struct work){.sinusoid = sinusoid, .positions = &copy, .out = out,
-                            .ahead = posenc_is_large(&view)});
+                            .ahead = posenc_is_large(&view),
+                            .copies_ahead = posenc_asks_ahead(posenc_bytes_of(&view))});
     return POSENC_OK;
 }
 
@@ -406,6 +409,7 @@ int32_t posenc_sinusoid_add(const posenc_sinusoid *sinusoid, const posenc_positi
         .out = e.out,
         .scale = embedding_scale,
         .ahead = posenc_is_large(&e.out_view),
+        .copies_ahead = posenc_asks_ahead(posenc_bytes_of(&e.out_view)),
     });
     return POSENC_OK;
 }

@@ -32,24 +32,47 @@ static void rotate(const struct posenc_kernels *kernels, struct data *d, int lay
         const ptrdiff_t out = (ptrdiff_t)(2 * pairs * test_size(to));
         struct posenc_rotate_job job = {
             .cos = d->cos, .sin = d->sin, .row_stride = PAIRS, .tokens = TOKENS, .pairs = pairs,
-            .partner = pairs, .ahead = ahead, .sides = 1};
+            .partner = pairs, .ahead = ahead, .sides = 2};
         job.side[0] = (struct posenc_rotate_side){
-            d->src, d->dst[ahead], HEADS * in, in, HEADS * out, out, HEADS};
+            d->src, d->dst[ahead], HEADS * in, in, HEADS * out, out, HEADS - 1};
+        job.side[1] = (struct posenc_rotate_side){
+            d->src + (HEADS - 1) * in, d->dst[ahead] + (HEADS - 1) * out, HEADS * in, in,
+            HEADS * out, out, 1};
         kernels->rotate[layout][from - 1][to - 1](&job);
     }
     assert_memory_equal(d->dst[0], d->dst[1], sizeof(d->dst[0]));
 }
 
+static struct posenc_add_job add_job(struct data *d, int ahead, int32_t from, int32_t to,
+                                     size_t count, size_t copies)
+{
+    return (struct posenc_add_job){
+        .x = d->src, .y = d->dst[ahead], .row = d->cos, .odd = d->sin, .tokens = 1,
+        .count = count, .copies = copies, .x_copy = (ptrdiff_t)(count * test_size(from)),
+        .y_copy = (ptrdiff_t)(count * test_size(to)), .scale = 1.25f, .ahead = ahead * 1024};
+}
+
 static void add(const struct posenc_kernels *kernels, struct data *d, int32_t from, int32_t to,
-                size_t count)
+                size_t count, size_t copies)
 {
     for (int ahead = 0; ahead < 2; ahead++) {
-        const struct posenc_add_job job = {
-            .x = d->src, .y = d->dst[ahead], .row = d->cos, .tokens = 1, .count = count,
-            .x_copy = (ptrdiff_t)(count * test_size(from)),
-            .y_copy = (ptrdiff_t)(count * test_size(to)),
-            .copies = TOKENS, .scale = 1.25f, .ahead = ahead * 1024};
+        const struct posenc_add_job job = add_job(d, ahead, from, to, count, copies);
         kernels->add[from - 1][to - 1](&job);
+    }
+    assert_memory_equal(d->dst[0], d->dst[1], sizeof(d->dst[0]));
+}
+
+static void add_pairs(const struct posenc_kernels *kernels, struct data *d, int32_t from,
+                      int32_t to, size_t pairs)
+{
+    for (int ahead = 0; ahead < 2; ahead++) {
+        const struct posenc_add_job job = add_job(d, ahead, from, to, pairs, 1);
+        kernels->add_pairs[from - 1][to - 1](&job);
+    }
+    assert_memory_equal(d->dst[0], d->dst[1], sizeof(d->dst[0]));
+    for (int ahead = 0; ahead < 2; ahead++) {
+        const struct posenc_add_job job = add_job(d, ahead, from, to, pairs, 1);
+        kernels->write_pairs[to - 1](&job);
     }
     assert_memory_equal(d->dst[0], d->dst[1], sizeof(d->dst[0]));
 }
@@ -86,7 +109,9 @@ static void reading_ahead_changes_no_bit(void **state)
                 fill(&d, from, &random);
                 rotate(kernels, &d, 0, from, to, pairs);
                 rotate(kernels, &d, 1, from, to, pairs);
-                add(kernels, &d, from, to, 2 * pairs);
+                add(kernels, &d, from, to, 2 * pairs, 1);
+                add(kernels, &d, from, to, 2 * pairs, TOKENS);
+                add_pairs(kernels, &d, from, to, pairs);
             }
             for (size_t pairs = 32; pairs <= 64; pairs += 32)
                 for (int layout = 0; layout < 2; layout++)

@@ -12,7 +12,7 @@ enum { TILE = POSENC_ATTENTION_TILE, MOST_ROWS = 5, WIDEST = 144 };
 struct data {
     float q[MOST_ROWS][WIDEST], w[MOST_ROWS][TILE], a[MOST_ROWS], scale[TILE];
     const float *query[MOST_ROWS];
-    char stored[2][TILE * WIDEST * 4]; /* keys or values, and what is fetched */
+    char stored[2][TILE * (WIDEST * 4 + 16)]; /* keys or values, and what is fetched */
     const void *row[2][TILE], *scales[TILE];
     int64_t rows, width, begin, end, bytes;
     int32_t dtype;
@@ -95,7 +95,9 @@ static void fetching_changes_no_bit(void **state)
         d.bytes = d.width * (int64_t)test_size(d.dtype);
         d.rows = 1 + test_below(&random, MOST_ROWS);
         d.begin = test_below(&random, 2) ? 0 : test_below(&random, TILE);
-        d.end = test_below(&random, 2) ? TILE : d.begin + 1;
+        d.end = TILE;
+        if (test_below(&random, 2))
+            d.end = d.begin + 1 + test_below(&random, (uint32_t)(TILE - d.begin));
         fill(&d, &random);
         set_rows(&d, (int)test_below(&random, 2));
         for (size_t i = 0; i < all; i++)

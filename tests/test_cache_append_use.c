@@ -376,7 +376,7 @@ static void keys_may_have_any_strides(void **state)
     }
 }
 
-/* Above 1 MiB a call reads ahead of itself. */
+/* Above 1 MiB a call asks for lines ahead of itself, but on CPUs of AMD: test_ahead. */
 static void a_large_call_is_as_small_ones(void **state)
 {
     (void)state;

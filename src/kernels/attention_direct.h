@@ -12,16 +12,19 @@
  */
 #include "attention_vector.h"
 
-/* NEAR_KEYS, NEAR_VALUES: rows ahead that are brought from L2 to L1. AGAIN: rows after which lines
- * are asked for again. */
+/* NEAR_APART, NEAR_IN_ORDER: rows ahead that are brought from L2 to L1: keys, and values that lie
+ * apart; values that follow one another. AGAIN: rows after which lines are asked for again. */
 enum {
     ROWS = POSENC_REGISTERS >= 32 ? 4 : 2,
     LINE = 64,
     WIDTH = 128,
-    NEAR_KEYS = 8,
-    NEAR_VALUES = 4,
+    NEAR_APART = 8,
+    NEAR_IN_ORDER = 4,
     AGAIN = 4
 };
+
+/* How often lines to fetch are asked for; 0 is false. */
+enum { NEVER, ONCE, TWICE };
 
 /* The same four keys, or vectors of channels, for up to four rows. */
 struct quads {
@@ -67,9 +70,6 @@ static POSENC_INLINE int element_bytes(int dtype)
 struct rows_ahead {
     const void *const *next, *const *again, *const *near;
 };
-
-/* How often a line is asked for. */
-enum { NEVER, ONCE, TWICE };
 
 /* Lines [from, to) of them, counted from row to row. */
 static POSENC_INLINE void fetch_lines(int dtype, int asks, struct rows_ahead ahead,
@@ -125,7 +125,7 @@ static POSENC_INLINE struct quads add_quads(int rows, struct quads x, struct qua
 /*
  * The chains part*LANES, ... of up to four rows with four keys. Zeros pad the last channels: a
  * chain can only change from -0 to +0 by that, and no weight depends on the sign of a zero score.
- * asks: for rows to fetch.
+ * asks: for each line of `ahead`, which NEVER leaves unread.
  */
 static POSENC_INLINE struct quads chains(int rows, int dtype, const float *const *q,
                                          const void *const *key,
@@ -238,10 +238,10 @@ static POSENC_INLINE void sum_rows(int rows, int dtype, int asks,
     for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
         const int whole = j >= job->begin && j + 4 <= job->end;
         const void *const *next = first == 0 ? job->next.rows : NULL;
-        const int64_t before = j < AGAIN ? j : j - AGAIN;
+        const int64_t before = j < AGAIN ? j : j - AGAIN; /* no branch for the first four */
         if (whole && next && job->channels == WIDTH &&
             job->next.bytes == WIDTH * element_bytes(dtype)) {
-            const int64_t near = j + NEAR_KEYS + 4 <= job->end ? j + NEAR_KEYS : j;
+            const int64_t near = j + NEAR_APART + 4 <= job->end ? j + NEAR_APART : j;
             four_sums(rows, dtype, job->q + first, job->key + j,
                       scales_from(job->scales, j, dtype), WIDTH, asks,
                       (struct rows_ahead){next + j, next + before, job->key + near},
@@ -370,7 +370,7 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int asks, i
             row = row_of(share, next, j);
             fetch(row, 0, share.half);
         }
-        const int64_t near = j + (share.start ? NEAR_VALUES : NEAR_KEYS);
+        const int64_t near = j + (share.start ? NEAR_IN_ORDER : NEAR_APART);
         if (usual && (share.start || asks == TWICE) && near < job->end)
             bring(job->value[near], c * element_bytes(dtype), share.bytes);
         s.r0 = fma_quad(V(set1_)(w[j]), v, s.r0);
@@ -459,7 +459,7 @@ static POSENC_INLINE void direct_totals(int dtype, int asks,
     {                                                                                              \
         direct_totals(POSENC_##dtype, asks, job);                                                  \
     }
-/* Integers are asked for once: their arithmetic takes longer than their lines. */
+/* Integers are asked for once: docs/performance.md. */
 #define EITHER(dtype)                                                                              \
     DIRECT(dtype, ONCE)                                                                            \
     DIRECT(dtype, TWICE)                                                                           \

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # On emulated x86 CPUs the right kernels are chosen, nothing they lack is executed, and the bits are
-# those of this machine. `max,-avx` is the trap: its cpuid names AVX2 and FMA, but neither AVX
-# nor an operating system that keeps its registers.
+# those of this machine, whatever the vendor, who decides how memory is asked for. `max,-avx` is the
+# trap: its cpuid names AVX2 and FMA, but neither AVX nor an operating system that keeps its
+# registers.
 # usage: emulate.sh EVERYTHING-PROGRAM COMMAND
 set -euo pipefail
 everything=$1 command=$2
@@ -26,6 +27,8 @@ while read -r cpu isa; do
         { echo "$cpu: posenc isa does not choose $isa: $chosen"; failed=1; }
 done <<'TABLE'
 max avx2
+max,vendor=GenuineIntel avx2
+max,vendor=AuthenticAMD avx2
 Haswell avx2
 max,-avx2 scalar
 max,-fma scalar
