@@ -11,7 +11,7 @@ struct posenc_sinusoid_direct {
     const posenc_tensor *x; /* NULL: rows are written, not added */
     const posenc_tensor *out;
     double scale;
-    int ahead;         /* 1: of one sequence, memory is asked for before it is written */
+    int ahead;         /* 1: memory of one sequence is asked for before it is written */
     int copies_ahead;  /* the same of several: posenc_asks_ahead */
     int64_t batch_end; /* of the batch rows that a stretch serves */
 };

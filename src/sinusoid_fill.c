@@ -19,8 +19,8 @@ struct work {
     const posenc_tensor *x; /* NULL: rows are written, not added */
     const posenc_tensor *out;
     double scale;
-    int ahead;  /* 1: of one sequence, memory is asked for before it is written */
-    int copies_ahead; /* the same of several: posenc_asks_ahead */
+    int ahead;        /* 1: memory is asked for before it is written */
+    int copies_ahead; /* the same of several sequences in float32: posenc_asks_ahead */
     int shared; /* 1: all batch rows stand at the same positions */
 };
 
@@ -178,7 +178,7 @@ static void put_batch(const struct work *w, const struct posenc_sinusoid_axis *a
                       const struct posenc_sinusoid_stretch *s, size_t t, size_t tokens,
                       const struct rows *rows)
 {
-    const int ahead = w->copies_ahead && !is_alone(w, s);
+    const int ahead = w->ahead && !is_alone(w, s);
     struct place p = {w, s->batch, s->token + (int64_t)t, tokens, ahead};
     for (; p.batch < batch_end(w, s); p.batch++)
         put_rows(&p, axis, rows);
