@@ -413,18 +413,24 @@ static struct posenc_attention_fetched fetched(const struct posenc_attention_wal
 /*
  * What comes next is fetched during what comes before it: the values of a tile during its keys. But
  * where each row has a page of its own, keys and values would be in more pages than most machines
- * have at hand (64 to 96), so that keys go with keys there.
+ * have at hand (64 to 96), so that keys go with keys there: in the pages that are being read, if
+ * they are the next head's. CPUs that want to be asked twice are faster so wherever rows do not
+ * follow one another.
  */
-static int takes_turns(const struct posenc_attention_job *job)
+static int takes_turns(const struct posenc_attention_walk *walk)
 {
-    return bytes_apart(job->k_map, job->k) < PAGE;
+    const struct posenc_attention_job *job = walk->job;
+    const int64_t apart = bytes_apart(job->k_map, job->k);
+    if (walk->again)
+        return apart == job->channels * posenc_dtype_size(job->k->dtype);
+    return apart < PAGE;
 }
 
 static struct posenc_attention_fetched during_keys(const struct posenc_attention_walk *walk,
                                                    const struct posenc_attention_tile *tile,
                                                    const struct posenc_attention_tile *next)
 {
-    if (takes_turns(walk->job))
+    if (takes_turns(walk))
         return fetched(walk, walk->job->v, tile->value);
     return fetched(walk, walk->job->k, next ? next->key : NULL);
 }
@@ -432,7 +438,7 @@ static struct posenc_attention_fetched during_keys(const struct posenc_attention
 static struct posenc_attention_fetched during_values(const struct posenc_attention_walk *walk,
                                                      const struct posenc_attention_tile *next)
 {
-    if (takes_turns(walk->job))
+    if (takes_turns(walk))
         return fetched(walk, walk->job->k, next ? next->key : NULL);
     return fetched(walk, walk->job->v, next ? next->value : NULL);
 }

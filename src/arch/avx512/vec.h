@@ -51,10 +51,15 @@ static inline void store_f16_16(uint16_t *p, f32x16 v)
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
+/* One permutation: vpmovzxwd and a shift are two, on the two ports that products want as well. */
 static inline f32x16 load_bf16_16(const uint16_t *p)
 {
-    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+    static const _Alignas(64) uint16_t upper[32] = {
+        0, 0, 0, 1, 0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
+        0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+    __m512i x = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(
+        _mm512_maskz_permutexvar_epi16(0xaaaaaaaau, _mm512_load_si512(upper), x));
 }
 
 /* bf16 in the upper half of each lane, the lower half without meaning; rounded as in float16.h. In
