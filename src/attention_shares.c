@@ -34,7 +34,7 @@ static void put_row(struct posenc_attention_walk *walk, float scale, float m, fl
         posenc_attention_place(walk, walk->head, first, range, &tile);
         room->begin[0] = (uint8_t)tile.begin;
         room->end[0] = (uint8_t)tile.end;
-        posenc_attention_sum_directly(walk, &tile, (struct posenc_attention_fetched){0});
+        posenc_attention_sum_directly(walk, &tile, &(struct posenc_attention_fetched){0});
         const float *const *bias = posenc_attention_biases(walk, &tile);
         const struct posenc_attention_weights row = {
             .rows = 1, .cap = (float)job->params.softcap, .w = room->w, .scale = &scale,

@@ -6,141 +6,6 @@
 
 enum { TILE = POSENC_ATTENTION_TILE, CHAINS = POSENC_ATTENTION_CHAINS };
 
-/* Tokens that lie one after the other: `count` from `token` on of a page, or of a sequence. */
-struct stretch {
-    int64_t page, token, count;
-};
-
-/* That of the logical keys from `key` on, `most` of them at most. */
-static struct stretch stretch_of(const struct posenc_attention_walk *walk, int64_t key,
-                                 int64_t most)
-{
-    const struct posenc_cache_map *map = walk->job->k_map;
-    const struct posenc_attention_sequence *s = &walk->s;
-    if (!map)
-        return (struct stretch){0, s->first_stored + key - s->first_key, most};
-    const posenc_cache *c = &map->cache;
-    int64_t slots = c->rows.shape[1], end = slots;
-    int64_t token = posenc_cache_index(map, s->key_batch, key), page = 0;
-    if (c->kind == POSENC_CACHE_PAGED) {
-        page = token / slots;
-        token -= page * slots;
-    } else if (key < c->keep) {
-        end = c->keep;
-    }
-    return (struct stretch){page, token, end - token < most ? end - token : most};
-}
-
-/* Where it begins in rows or scales of a cache, or in k or v without one. */
-static const char *begin_of(const struct posenc_attention_walk *walk,
-                            const struct posenc_cache_map *map, const posenc_tensor *t,
-                            int64_t key_head, struct stretch at)
-{
-    int64_t block = walk->s.key_batch;
-    if (map && map->cache.kind == POSENC_CACHE_PAGED)
-        block = map->cache.pages[block * map->cache.page_stride + at.page];
-    return posenc_element(t, block, at.token, key_head, 0);
-}
-
-/* Points the slots from `slot` on to what lies `step` bytes apart. */
-static void point(const void **to, int64_t slot, int64_t count, const char *at,
-                  const posenc_tensor *t)
-{
-    const ptrdiff_t step = posenc_step(t, 1) * (ptrdiff_t)posenc_dtype_size(t->dtype);
-#pragma GCC unroll 8
-    for (int64_t i = slot; i < slot + count; i++, at += step)
-        to[i] = at;
-}
-
-/* Sets the slots [begin, end), stretch by stretch. */
-static void place_slots(const struct posenc_attention_walk *walk, int64_t begin, int64_t end,
-                        struct posenc_attention_tile *tile)
-{
-    const struct posenc_attention_job *job = walk->job;
-    const struct posenc_cache_map *km = job->k_map, *vm = job->v_map;
-    int64_t h = tile->head;
-    for (int64_t i = begin; i < end;) {
-        const struct stretch at = stretch_of(walk, tile->first + i, end - i);
-        point(tile->key, i, at.count, begin_of(walk, km, job->k, h, at), job->k);
-        point(tile->value, i, at.count, begin_of(walk, vm, job->v, h, at), job->v);
-        if (km && km->groups)
-            point(tile->key_scale, i, at.count, begin_of(walk, km, &km->cache.scales, h, at),
-                  &km->cache.scales);
-        if (vm && vm->groups)
-            point(tile->value_scale, i, at.count, begin_of(walk, vm, &vm->cache.scales, h, at),
-                  &vm->cache.scales);
-        i += at.count;
-    }
-}
-
-/* Slots without a key repeat one: those of the gap the last before it, others the nearest. */
-static void repeat(const struct posenc_attention_tile *tile, const void **at)
-{
-    for (int64_t i = tile->gap; i < tile->resume; i++)
-        at[i] = at[tile->gap - 1];
-    for (int64_t i = 0; i < tile->begin; i++)
-        at[i] = at[tile->begin];
-    for (int64_t i = tile->end; i < TILE; i++)
-        at[i] = at[tile->end - 1];
-}
-
-/* With posenc_attention_ask_pages, and posenc_attention_stored for one key, all that knows how
- * stored rows lie. */
-void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,
-                            int64_t first, struct posenc_attention_range range,
-                            struct posenc_attention_tile *tile)
-{
-    range = posenc_attention_clip(range, first, first + TILE);
-    tile->head = key_head;
-    tile->first = first;
-    tile->begin = range.begin - first;
-    tile->end = range.end - first;
-    tile->gap = range.gap - first;
-    tile->resume = range.resume - first;
-    place_slots(walk, tile->begin, tile->gap, tile);
-    place_slots(walk, tile->resume, tile->end, tile);
-    repeat(tile, tile->key);
-    repeat(tile, tile->value);
-    if (walk->job->k_map && walk->job->k_map->groups)
-        repeat(tile, tile->key_scale);
-    if (walk->job->v_map && walk->job->v_map->groups)
-        repeat(tile, tile->value_scale);
-}
-
-enum { PAGE = 4096 };
-
-/* Bytes from one key or value to the next; in a cache's pages of one key those between pages. */
-static int64_t bytes_apart(const struct posenc_cache_map *map, const posenc_tensor *t)
-{
-    ptrdiff_t step = posenc_step(t, map && t->shape[1] == 1 ? 0 : 1);
-    return (step < 0 ? -step : step) * (ptrdiff_t)posenc_dtype_size(t->dtype);
-}
-
-/* One of the rows of the logical keys [begin, end) in each page of memory. */
-static void ask_pages(const struct posenc_attention_walk *walk, const struct posenc_cache_map *map,
-                      const posenc_tensor *t, int64_t key_head, int64_t begin, int64_t end)
-{
-    const int64_t bytes = bytes_apart(map, t);
-    const int64_t rows = bytes <= PAGE / TILE ? TILE : bytes >= PAGE ? 1 : PAGE / bytes;
-    for (int64_t i = begin; i < end;) {
-        struct stretch at = stretch_of(walk, i, end - i);
-        i += at.count;
-        for (int64_t last = at.token + at.count; at.token < last; at.token += rows)
-            posenc_attention_ask_line(begin_of(walk, map, t, key_head, at));
-    }
-}
-
-void posenc_attention_ask_pages(const struct posenc_attention_walk *walk, int64_t key_head,
-                                int64_t first, struct posenc_attention_range range)
-{
-    const struct posenc_attention_job *job = walk->job;
-    range = posenc_attention_clip(range, first, first + TILE);
-    ask_pages(walk, job->k_map, job->k, key_head, range.begin, range.gap);
-    ask_pages(walk, job->k_map, job->k, key_head, range.resume, range.end);
-    ask_pages(walk, job->v_map, job->v, key_head, range.begin, range.gap);
-    ask_pages(walk, job->v_map, job->v, key_head, range.resume, range.end);
-}
-
 /* 1 if the rows of a query see the whole tile. */
 static int sees_all(const struct posenc_attention_walk *walk,
                     const struct posenc_attention_tile *tile, int64_t query)
@@ -157,6 +22,11 @@ static void set_slots(const struct posenc_attention_walk *walk,
                       const struct posenc_attention_tile *tile)
 {
     uint8_t *begin = walk->room.begin, *end = walk->room.end;
+    if (walk->tokens == 1) {
+        memset(begin, (int)tile->begin, (size_t)walk->rows);
+        memset(end, (int)tile->end, (size_t)walk->rows);
+        return;
+    }
     if (walk->tokens > 2 && sees_all(walk, tile, walk->token) &&
         sees_all(walk, tile, walk->token + walk->tokens - 1)) {
         memset(begin, 0, (size_t)walk->rows);
@@ -191,6 +61,16 @@ static void widen_query(const struct posenc_attention_walk *walk, int64_t token,
         posenc_attention_widen_head(job->kernels, job->q, NULL, q, to);
 }
 
+/* 1 if the rows' queries follow one another in memory as their floats do in the room. */
+static int are_one_piece(const struct posenc_attention_walk *walk)
+{
+    const struct posenc_attention_job *job = walk->job;
+    return !job->params.query_rows && walk->tokens == 1 &&
+           job->params.head_map == POSENC_HEADS_GROUPED &&
+           posenc_step(job->q, 2) == job->channels &&
+           posenc_attention_padded(job->channels) == job->channels;
+}
+
 void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head)
 {
     const struct posenc_attention_job *job = walk->job;
@@ -198,6 +78,14 @@ void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_he
     if (walk->widened == key_head)
         return;
     walk->widened = key_head;
+    if (walk->needs.wide_q && job->q->dtype != POSENC_F32 && are_one_piece(walk)) {
+        for (int64_t r = 0; r < walk->rows; r++)
+            walk->room.q[r] = walk->room.wide_q + r * width;
+        job->kernels->convert[job->q->dtype - 1][POSENC_F32 - 1](
+            posenc_attention_row(walk, job->q, key_head, 0), walk->room.wide_q,
+            (size_t)(walk->rows * width));
+        return;
+    }
     for (int64_t r = 0; r < walk->rows; r++) {
         const char *head = posenc_attention_row(walk, job->q, key_head, r);
         int64_t token = walk->s.first_query + walk->token + r / walk->members;
@@ -243,12 +131,13 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
 
 void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
                                    const struct posenc_attention_tile *tile,
-                                   struct posenc_attention_fetched next)
+                                   const struct posenc_attention_fetched *next)
 {
     const struct posenc_attention_job *job = walk->job;
     struct posenc_attention_direct_sums sums = {
         .rows = walk->rows, .channels = job->channels, .q = walk->room.q, .key = tile->key,
-        .next = next, .begin = tile->begin, .end = tile->end, .sums = walk->room.w,
+        .next = {next->rows, next->bytes, next->again},
+        .begin = tile->begin, .end = tile->end, .sums = walk->room.w,
     };
     const void *at[TILE]; /* of scales, or of turned keys */
     if (!turns(walk, tile)) {
@@ -375,7 +264,7 @@ static void total_some(const struct posenc_attention_walk *walk,
 /* Rows in a row that see the same slots go together. */
 static void total_directly(struct posenc_attention_walk *walk,
                            const struct posenc_attention_tile *tile,
-                           struct posenc_attention_fetched next, float *o)
+                           const struct posenc_attention_fetched *next, float *o)
 {
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
@@ -383,6 +272,7 @@ static void total_directly(struct posenc_attention_walk *walk,
     const struct posenc_attention_scales scales =
         posenc_attention_scales_of(job->kernels, job->v_map, tile->value_scale, tile->begin,
                                    tile->end, room->scales, at);
+    const void *const *rows = next->rows; /* once */
     for (int64_t r = 0, end; r < walk->rows; r = end) {
         for (end = r + 1; end < walk->rows && room->begin[end] == room->begin[r] &&
                           room->end[end] == room->end[r] && !room->hidden[end] && !room->hidden[r];)
@@ -392,10 +282,10 @@ static void total_directly(struct posenc_attention_walk *walk,
         struct posenc_attention_direct_totals totals = {
             .rows = end - r, .values = job->values, .scales = scales,
             .w = room->w + r * TILE, .a = room->a + r,
-            .value = tile->value, .next = next, .begin = room->begin[r], .end = room->end[r],
-            .o = o + r * walk->padded,
+            .value = tile->value, .next = {rows, next->bytes, next->again},
+            .begin = room->begin[r], .end = room->end[r], .o = o + r * walk->padded,
         };
-        next.rows = NULL;
+        rows = NULL;
         if (room->hidden[r])
             total_some(walk, tile, &totals, r);
         else
@@ -410,27 +300,11 @@ static struct posenc_attention_fetched fetched(const struct posenc_attention_wal
         rows, t->shape[3] * posenc_dtype_size(t->dtype), walk->again};
 }
 
-/*
- * What comes next is fetched during what comes before it: the values of a tile during its keys. But
- * where each row has a page of its own, keys and values would be in more pages than most machines
- * have at hand (64 to 96), so that keys go with keys there: in the pages that are being read, if
- * they are the next head's. CPUs that want to be asked twice are faster so wherever rows do not
- * follow one another.
- */
-static int takes_turns(const struct posenc_attention_walk *walk)
-{
-    const struct posenc_attention_job *job = walk->job;
-    const int64_t apart = bytes_apart(job->k_map, job->k);
-    if (walk->again)
-        return apart == job->channels * posenc_dtype_size(job->k->dtype);
-    return apart < PAGE;
-}
-
 static struct posenc_attention_fetched during_keys(const struct posenc_attention_walk *walk,
                                                    const struct posenc_attention_tile *tile,
                                                    const struct posenc_attention_tile *next)
 {
-    if (takes_turns(walk))
+    if (walk->takes_turns)
         return fetched(walk, walk->job->v, tile->value);
     return fetched(walk, walk->job->k, next ? next->key : NULL);
 }
@@ -438,7 +312,7 @@ static struct posenc_attention_fetched during_keys(const struct posenc_attention
 static struct posenc_attention_fetched during_values(const struct posenc_attention_walk *walk,
                                                      const struct posenc_attention_tile *next)
 {
-    if (takes_turns(walk))
+    if (walk->takes_turns)
         return fetched(walk, walk->job->k, next ? next->key : NULL);
     return fetched(walk, walk->job->v, next ? next->value : NULL);
 }
@@ -451,10 +325,12 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     int64_t at = (tile->head - walk->head) * walk->rows;
     set_slots(walk, tile);
     posenc_attention_queries(walk, tile->head);
+    const struct posenc_attention_fetched ahead[2] = {during_keys(walk, tile, next),
+                                                      during_values(walk, next)};
     if (walk->needs.block)
         sum_block(walk, tile, next);
     else
-        posenc_attention_sum_directly(walk, tile, during_keys(walk, tile, next));
+        posenc_attention_sum_directly(walk, tile, &ahead[0]);
     const float *const *bias = posenc_attention_biases(walk, tile);
     int hidden = walk->kernels->weights(&(struct posenc_attention_weights){
         .rows = walk->rows, .cap = (float)walk->job->params.softcap,
@@ -466,5 +342,5 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     if (walk->needs.block)
         total_block(walk, tile, next, hidden, room->o + at * walk->padded);
     else
-        total_directly(walk, tile, during_values(walk, next), room->o + at * walk->padded);
+        total_directly(walk, tile, &ahead[1], room->o + at * walk->padded);
 }

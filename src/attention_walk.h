@@ -73,6 +73,7 @@ struct posenc_attention_walk {
     int64_t token, tokens;   /* queries of the sequence */
     int64_t rows;            /* tokens x members, members vary fastest */
     int again;               /* 1: the direct kernels ask twice for lines */
+    int takes_turns;         /* 1: they fetch values with keys, keys with values */
     int64_t widened;         /* the key head whose queries are in room.q, or -1 */
 };
 
@@ -137,7 +138,16 @@ void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_he
 /* The sums of all rows with a tile in room.w, by the direct kernels. */
 void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
                                    const struct posenc_attention_tile *tile,
-                                   struct posenc_attention_fetched next);
+                                   const struct posenc_attention_fetched *next);
+
+/*
+ * What comes next is fetched during what comes before it: the values of a tile during its keys. But
+ * where each row has a page of its own, keys and values would be in more pages than most machines
+ * have at hand (64 to 96), so that keys go with keys there: in the pages that are being read, if
+ * they are the next head's. CPUs that want to be asked again are faster so wherever rows do not
+ * follow one another.
+ */
+int posenc_attention_takes_turns(const struct posenc_attention_job *job, int again);
 
 /* Takes a tile into the sums of the rows of its key head. */
 void posenc_attention_step(struct posenc_attention_walk *walk,
