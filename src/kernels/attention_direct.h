@@ -26,6 +26,12 @@ enum {
 /* How often lines to fetch are asked for; 0 is false. */
 enum { NEVER, ONCE, TWICE };
 
+/* Conversions and products of F16 for four rows leave no time to ask again. */
+static POSENC_INLINE int is_busy(int rows, int dtype)
+{
+    return rows == 4 && dtype == POSENC_F16;
+}
+
 /* The same four keys, or vectors of channels, for up to four rows. */
 struct quads {
     struct quad r0, r1, r2, r3;
@@ -234,6 +240,8 @@ static POSENC_INLINE void put_some(int rows, const struct posenc_attention_direc
 static POSENC_INLINE void sum_rows(int rows, int dtype, int asks,
                                    const struct posenc_attention_direct_sums *job, int64_t first)
 {
+    if (asks && is_busy(rows, dtype))
+        asks = ONCE;
     const struct rows_ahead none = {NULL, NULL, NULL};
     for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
         const int whole = j >= job->begin && j + 4 <= job->end;
@@ -380,7 +388,7 @@ static POSENC_INLINE void total_quads(int rows, int wide, int usual, int asks, i
             s.r1 = fma_quad(V(set1_)(w[TILE + j]), v, s.r1);
         if (usual || next) {
             fetch(row, share.half, share.bytes);
-            if (asks == TWICE && j >= job->begin + AGAIN)
+            if (asks == TWICE && !is_busy(rows, dtype) && j >= job->begin + AGAIN)
                 fetch(row_of(share, next, j - AGAIN), 0, share.bytes);
         }
         if (rows > 2) {
