@@ -59,6 +59,8 @@ static void call_init(struct call *c, int64_t queries, int64_t keys, int64_t cha
     c->params.causal = (int32_t)test_below(random, 2);
     c->params.window_left = (int64_t)test_below(random, 3) ? 0 : (int64_t)test_below(random, 100);
     c->params.first_key = test_below(random, 2) ? (int64_t)test_below(random, 3000) : 0;
+    c->params.head_map =
+        test_below(random, 2) ? POSENC_HEADS_GROUPED : POSENC_HEADS_INTERLEAVED;
 }
 
 static void call_free(struct call *c)
@@ -127,6 +129,21 @@ static void every_order_of_memory_has_the_bits_of_the_oracle(void **state)
     }
 }
 
+/* One query, in any order of memory: heads that lie side by side may be read in one piece. */
+static void one_query_has_the_bits_of_the_oracle(void **state)
+{
+    static const int64_t widths[] = {16, 20, 64, 128};
+    struct test_random random = {14};
+    (void)state;
+    for (int i = 0; i < (test_quick() ? 40 : 200); i++) {
+        struct call c;
+        int64_t width = pick(&random, widths, 4);
+        call_init(&c, 1, 1 + test_below(&random, 150), width, width, &random);
+        call_compare(&c, &random);
+        call_free(&c);
+    }
+}
+
 /* Heads so wide that the stack holds few rows, or none. */
 static void wide_heads_have_the_bits_of_the_oracle(void **state)
 {
@@ -178,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order_of_memory_has_the_bits_of_the_oracle),
+        cmocka_unit_test(one_query_has_the_bits_of_the_oracle),
         cmocka_unit_test(wide_heads_have_the_bits_of_the_oracle),
         cmocka_unit_test(workspaces_never_change_the_bits),
     };
