@@ -12,90 +12,14 @@
  */
 #include "attention_vector.h"
 
-/* NEAR_APART, NEAR_IN_ORDER: rows ahead that are brought from L2 to L1: keys, and values that lie
- * apart; values that follow one another. AGAIN: rows after which lines are asked for again. */
-enum {
-    ROWS = POSENC_REGISTERS >= 32 ? 4 : 2,
-    LINE = 64,
-    WIDTH = 128,
-    NEAR_APART = 8,
-    NEAR_IN_ORDER = 4,
-    AGAIN = 4
-};
+#include "attention_fetch.h"
 
-/* How often lines to fetch are asked for; 0 is false. */
-enum { NEVER, ONCE, TWICE };
-
-/* Conversions and products of F16 for four rows leave no time to ask again. */
-static POSENC_INLINE int is_busy(int rows, int dtype)
-{
-    return rows == 4 && dtype == POSENC_F16;
-}
+enum { ROWS = POSENC_REGISTERS >= 32 ? 4 : 2 };
 
 /* The same four keys, or vectors of channels, for up to four rows. */
 struct quads {
     struct quad r0, r1, r2, r3;
 };
-
-/* Locality 1 goes to L2 on x86 as 2 does, but reaches 27 GB/s by itself where 2 reaches 18. The asm
- * keeps GCC from gathering all fetches between two branches. */
-static POSENC_INLINE void fetch_line(const void *line)
-{
-    __builtin_prefetch(line, 0, 1);
-    __asm__ volatile("");
-}
-
-/* To L1, of a row that was fetched: the CPU does not see rows that lie far apart coming. */
-static POSENC_INLINE void bring_line(const void *line)
-{
-    __builtin_prefetch(line, 0, 3);
-    __asm__ volatile("");
-}
-
-static POSENC_INLINE void fetch(const void *p, int64_t begin, int64_t end)
-{
-#pragma GCC unroll 4
-    for (int64_t at = begin; at < end; at += LINE)
-        fetch_line((const char *)p + at);
-}
-
-static POSENC_INLINE void bring(const void *p, int64_t begin, int64_t bytes)
-{
-#pragma GCC unroll 4
-    for (int64_t at = begin; at < begin + bytes; at += LINE)
-        bring_line((const char *)p + at);
-}
-
-static POSENC_INLINE int element_bytes(int dtype)
-{
-    return dtype == POSENC_F32 ? 4 : dtype == POSENC_I8 ? 1 : 2;
-}
-
-/* Rows as long as the keys, four of each: `next` are fetched during the products of four keys,
- * `again` asked for once more, and `near`, the keys to come, brought. */
-struct rows_ahead {
-    const void *const *next, *const *again, *const *near;
-};
-
-/* Lines [from, to) of them, counted from row to row. */
-static POSENC_INLINE void fetch_lines(int dtype, int asks, struct rows_ahead ahead,
-                                      int64_t channels, int64_t from, int64_t to)
-{
-    const int64_t lines = channels * element_bytes(dtype) / LINE;
-#pragma GCC unroll 4
-    for (int64_t n = from; n < to; n++) {
-        fetch_line((const char *)ahead.next[n / lines] + n % lines * LINE);
-        if (asks == TWICE)
-            fetch_line((const char *)ahead.again[n / lines] + n % lines * LINE);
-        bring_line((const char *)ahead.near[n / lines] + n % lines * LINE);
-    }
-}
-
-/* How many of them the first `vectors` vectors of channels have fetched. */
-static POSENC_INLINE int64_t lines_by(int dtype, int64_t vectors)
-{
-    return vectors * LANES * element_bytes(dtype) / CHAINS;
-}
 
 static POSENC_INLINE struct quad zero_quad(void)
 {
@@ -222,6 +146,10 @@ static POSENC_INLINE void four_sums(int rows, int dtype, const float *const *q,
     }
 }
 
+#if POSENC_LANES == 16
+#include "attention_four.h"
+#endif
+
 /* Sums of slots [j, j + 4) that the range covers in part, four floats a row. */
 static POSENC_INLINE void put_some(int rows, const struct posenc_attention_direct_sums *job,
                                    int64_t first, int64_t j, const float *some)
@@ -240,8 +168,16 @@ static POSENC_INLINE void put_some(int rows, const struct posenc_attention_direc
 static POSENC_INLINE void sum_rows(int rows, int dtype, int asks,
                                    const struct posenc_attention_direct_sums *job, int64_t first)
 {
-    if (asks && is_busy(rows, dtype))
-        asks = ONCE;
+    const int often = asks && is_busy(rows, dtype) ? ONCE : asks;
+#if POSENC_LANES == 16
+    if (rows == 4 && asks == TWICE && are_usual(dtype, job)) {
+        if (first == 0 && job->next.rows)
+            sum_four_rows(dtype, often, job, first);
+        else
+            sum_four_rows(dtype, NEVER, job, first);
+        return;
+    }
+#endif
     const struct rows_ahead none = {NULL, NULL, NULL};
     for (int64_t j = job->begin / 4 * 4; j < job->end; j += 4) {
         const int whole = j >= job->begin && j + 4 <= job->end;
@@ -251,14 +187,14 @@ static POSENC_INLINE void sum_rows(int rows, int dtype, int asks,
             job->next.bytes == WIDTH * element_bytes(dtype)) {
             const int64_t near = j + NEAR_APART + 4 <= job->end ? j + NEAR_APART : j;
             four_sums(rows, dtype, job->q + first, job->key + j,
-                      scales_from(job->scales, j, dtype), WIDTH, asks,
+                      scales_from(job->scales, j, dtype), WIDTH, often,
                       (struct rows_ahead){next + j, next + before, job->key + near},
                       job->sums + first * TILE + j);
             continue;
         }
         for (int64_t i = 0; next && i < 4; i++) {
             fetch(next[j + i], 0, job->next.bytes);
-            if (asks == TWICE)
+            if (often == TWICE)
                 fetch(next[before + i], 0, job->next.bytes);
         }
         if (whole) {

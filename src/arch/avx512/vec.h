@@ -186,12 +186,32 @@ static inline f32x16 canonical_nan_16(f32x16 v)
         _mm512_mask_mov_epi32(_mm512_castps_si512(v), nan, _mm512_set1_epi32(0x7fc00000)));
 }
 
-/* Four partial sums of each, a's first: lanes i and i + 8 are added, then i and i + 4. */
+/* The steps of the halving tree, lanes i and i + 8, then i and i + 4, and so on: two vectors with
+ * partial sums of as many totals each become one with half as many of all. */
+static inline f32x16 eights_16(f32x16 a, f32x16 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+}
+
+static inline f32x16 fours_16(f32x16 a, f32x16 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+
+static inline f32x16 twos_16(f32x16 a, f32x16 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+}
+
+static inline f32x16 ones_16(f32x16 a, f32x16 b)
+{
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+}
+
+/* Four partial sums of each, a's first. */
 static inline f32x16 fours_of_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
 {
-    f32x16 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
-    f32x16 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
-    return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    return fours_16(eights_16(a, b), eights_16(c, d));
 }
 
 static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
@@ -203,19 +223,29 @@ static inline f32x4 sum_each_16(f32x16 a, f32x16 b, f32x16 c, f32x16 d)
     return _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one));
 }
 
-/* The same of four times four vectors, of which x, y, z, w are the fours: 4 sums each to `to`, to +
- * step and so on. They share the last steps of the tree. */
+/* Four to `to`, four to + step and so on. */
+static inline void store_fours_16(float *to, size_t step, f32x16 v)
+{
+    _mm_storeu_ps(to, _mm512_castps512_ps128(v));
+    _mm_storeu_ps(to + step, _mm512_extractf32x4_ps(v, 1));
+    _mm_storeu_ps(to + 2 * step, _mm512_extractf32x4_ps(v, 2));
+    _mm_storeu_ps(to + 3 * step, _mm512_extractf32x4_ps(v, 3));
+}
+
+/* Sums of four times four vectors, of which x, y, z, w are the fours: they share the last steps. */
 static inline void store_sums_16(float *to, size_t step, f32x16 x, f32x16 y, f32x16 z, f32x16 w)
 {
-    f32x16 xy = _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x44), _mm512_shuffle_ps(x, y, 0xee));
-    f32x16 zw = _mm512_add_ps(_mm512_shuffle_ps(z, w, 0x44), _mm512_shuffle_ps(z, w, 0xee));
-    f32x16 one = _mm512_add_ps(_mm512_shuffle_ps(xy, zw, 0x88), _mm512_shuffle_ps(xy, zw, 0xdd));
     const __m512i rows = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    one = _mm512_permutexvar_ps(rows, one);
-    _mm_storeu_ps(to, _mm512_castps512_ps128(one));
-    _mm_storeu_ps(to + step, _mm512_extractf32x4_ps(one, 1));
-    _mm_storeu_ps(to + 2 * step, _mm512_extractf32x4_ps(one, 2));
-    _mm_storeu_ps(to + 3 * step, _mm512_extractf32x4_ps(one, 3));
+    f32x16 one = ones_16(twos_16(x, y), twos_16(z, w));
+    store_fours_16(to, step, _mm512_permutexvar_ps(rows, one));
+}
+
+/* The same from the twos of the first two and of the last two vectors of each four. A pair's eights
+ * make its fours, those of the first two fours and of the last two its twos. */
+static inline void store_sums_of_pairs_16(float *to, size_t step, f32x16 first, f32x16 last)
+{
+    const __m512i rows = _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15);
+    store_fours_16(to, step, _mm512_permutexvar_ps(rows, ones_16(first, last)));
 }
 
 /* x < limit ? y : z in each lane: z where x is NaN. */
