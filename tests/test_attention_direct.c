@@ -2,6 +2,7 @@
 /* The direct kernels of attention: what they fetch, and how often, changes no bit. */
 #include "../src/attention_kernels.h"
 
+#include "support/guard.h"
 #include "support/half.h"
 #include "support/random.h"
 #include "support/test.h"
@@ -13,7 +14,7 @@ struct data {
     float q[MOST_ROWS][WIDEST], w[MOST_ROWS][TILE], a[MOST_ROWS], scale[TILE];
     const float *query[MOST_ROWS];
     char stored[2][TILE * (WIDEST * 4 + 16)]; /* keys or values, and what is fetched */
-    const void *row[2][TILE], *scales[TILE];
+    const void **row[2], *scales[TILE]; /* rows: 64 addresses between unreadable pages */
     int64_t rows, width, begin, end, bytes;
     int32_t dtype;
 };
@@ -72,9 +73,10 @@ static void check(const struct posenc_attention_kernels *kernels, const struct d
 {
     static float sums[2][MOST_ROWS * TILE], o[2][MOST_ROWS * WIDEST];
     run(kernels, d, (struct posenc_attention_fetched){NULL, 0, 0}, sums[0], o[0]);
-    for (int n = 0; n < 4; n++) {
-        const void *const *rows = n < 2 ? d->row[1] : NULL;
-        run(kernels, d, (struct posenc_attention_fetched){rows, d->bytes, n % 2}, sums[1], o[1]);
+    for (int n = 0; n < 8; n++) {
+        const void *const *rows = n & 2 ? d->row[1] : NULL;
+        const int64_t bytes = n & 4 ? d->bytes : 128 * (int64_t)test_size(d->dtype);
+        run(kernels, d, (struct posenc_attention_fetched){rows, bytes, n & 1}, sums[1], o[1]);
         assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
         assert_memory_equal(o[0], o[1], sizeof(o[0]));
     }
@@ -85,6 +87,8 @@ static void fetching_changes_no_bit(void **state)
     static const int64_t widths[] = {128, 128, 64, 96, 144, 20};
     static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_I8};
     static struct data d;
+    const size_t addresses = TILE * sizeof(void *);
+    struct test_guard guard[2] = {test_guard_new(addresses), test_guard_new(addresses)};
     struct test_random random = {7};
     int32_t isas[TEST_ISAS];
     const size_t all = test_isas(isas);
@@ -98,12 +102,17 @@ static void fetching_changes_no_bit(void **state)
         d.end = TILE;
         if (test_below(&random, 2))
             d.end = d.begin + 1 + test_below(&random, (uint32_t)(TILE - d.begin));
+        for (int i = 0; i < 2; i++)
+            d.row[i] = test_guard_at(&guard[i], addresses, sizeof(void *),
+                                     test_below(&random, 2) ? TEST_AT_END : TEST_AT_START);
         fill(&d, &random);
         set_rows(&d, (int)test_below(&random, 2));
         for (size_t i = 0; i < all; i++)
             if (posenc_kernels_get(isas[i])->attention_tiles)
                 check(posenc_kernels_get(isas[i])->attention_tiles, &d);
     }
+    test_guard_free(&guard[0]);
+    test_guard_free(&guard[1]);
 }
 
 int main(void)
