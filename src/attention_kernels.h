@@ -69,7 +69,7 @@ typedef void posenc_attention_block_sums(const struct posenc_attention_products 
 typedef void posenc_attention_block_totals(const struct posenc_attention_totals *job);
 
 /* 64 rows to fetch into the caches meanwhile, `bytes` from each address on; rows NULL: none. Each
- * line is asked for once, or again some rows later; of I8 once. */
+ * line is asked for once, or again some rows later; of I8, and of F16 for four rows, once. */
 struct posenc_attention_fetched {
     const void *const *rows;
     int64_t bytes;

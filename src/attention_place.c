@@ -143,10 +143,9 @@ void posenc_attention_ask_pages(const struct posenc_attention_walk *walk, int64_
     ask_pages(walk, job->v_map, job->v, key_head, range.resume, range.end);
 }
 
-int posenc_attention_takes_turns(const struct posenc_attention_job *job, int again)
+int posenc_attention_alternates(const struct posenc_attention_job *job, int again)
 {
     const int64_t apart = bytes_apart(job->k_map, job->k);
-    if (again)
-        return apart == job->channels * posenc_dtype_size(job->k->dtype);
-    return apart < PAGE;
+    return apart < PAGE &&
+           (!again || apart == job->channels * posenc_dtype_size(job->k->dtype));
 }

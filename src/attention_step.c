@@ -272,7 +272,7 @@ static void total_directly(struct posenc_attention_walk *walk,
     const struct posenc_attention_scales scales =
         posenc_attention_scales_of(job->kernels, job->v_map, tile->value_scale, tile->begin,
                                    tile->end, room->scales, at);
-    const void *const *rows = next->rows; /* once */
+    const void *const *rows = next->rows; /* in the first call alone */
     for (int64_t r = 0, end; r < walk->rows; r = end) {
         for (end = r + 1; end < walk->rows && room->begin[end] == room->begin[r] &&
                           room->end[end] == room->end[r] && !room->hidden[end] && !room->hidden[r];)
@@ -304,7 +304,7 @@ static struct posenc_attention_fetched during_keys(const struct posenc_attention
                                                    const struct posenc_attention_tile *tile,
                                                    const struct posenc_attention_tile *next)
 {
-    if (walk->takes_turns)
+    if (walk->alternates)
         return fetched(walk, walk->job->v, tile->value);
     return fetched(walk, walk->job->k, next ? next->key : NULL);
 }
@@ -312,7 +312,7 @@ static struct posenc_attention_fetched during_keys(const struct posenc_attention
 static struct posenc_attention_fetched during_values(const struct posenc_attention_walk *walk,
                                                      const struct posenc_attention_tile *next)
 {
-    if (walk->takes_turns)
+    if (walk->alternates)
         return fetched(walk, walk->job->k, next ? next->key : NULL);
     return fetched(walk, walk->job->v, next ? next->value : NULL);
 }
@@ -325,6 +325,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     int64_t at = (tile->head - walk->head) * walk->rows;
     set_slots(walk, tile);
     posenc_attention_queries(walk, tile->head);
+    /* Before the sums: a struct that was only just stored waits for its parts to be read whole. */
     const struct posenc_attention_fetched ahead[2] = {during_keys(walk, tile, next),
                                                       during_values(walk, next)};
     if (walk->needs.block)

@@ -335,7 +335,7 @@ static __attribute__((noinline)) int walk_all(const struct posenc_attention_job 
     walk.job = job;
     walk.kernels = job->kernels->attention_tiles;
     walk.again = posenc_fetches_twice();
-    walk.takes_turns = posenc_attention_takes_turns(job, walk.again);
+    walk.alternates = posenc_attention_alternates(job, walk.again);
     walk.padded = posenc_attention_padded(job->values);
     posenc_attention_bias_init(&walk.bias, job);
     for (int64_t n = 0; n < job->sequences; n++) {

@@ -73,7 +73,7 @@ struct posenc_attention_walk {
     int64_t token, tokens;   /* queries of the sequence */
     int64_t rows;            /* tokens x members, members vary fastest */
     int again;               /* 1: the direct kernels ask twice for lines */
-    int takes_turns;         /* 1: they fetch values with keys, keys with values */
+    int alternates;          /* 1: they fetch values with keys, keys with values */
     int64_t widened;         /* the key head whose queries are in room.q, or -1 */
 };
 
@@ -147,7 +147,7 @@ void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
  * they are the next head's. CPUs that want to be asked again are faster so wherever rows do not
  * follow one another.
  */
-int posenc_attention_takes_turns(const struct posenc_attention_job *job, int again);
+int posenc_attention_alternates(const struct posenc_attention_job *job, int again);
 
 /* Takes a tile into the sums of the rows of its key head. */
 void posenc_attention_step(struct posenc_attention_walk *walk,

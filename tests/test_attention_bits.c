@@ -35,12 +35,13 @@ static int64_t pick(struct test_random *random, const int64_t *from, uint32_t co
 static void call_init(struct call *c, int64_t queries, int64_t keys, int64_t channels,
                       int64_t values, struct test_random *random)
 {
+    static const int64_t groups[] = {1, 2, 3, 4, 5, 4, 17};
     const int64_t batch = 1 + test_below(random, 2);
     c->queries = queries;
     c->channels = channels;
     c->values = values;
     c->key_heads = 1 + test_below(random, 3);
-    c->heads = c->key_heads * (1 + test_below(random, 5));
+    c->heads = c->key_heads * pick(random, groups, 7);
     for (int i = 0; i < 4; i++) {
         struct test_view *view = &c->view[i];
         int of_keys = i == K || i == V;

@@ -19,6 +19,11 @@ struct data {
     int32_t dtype;
 };
 
+static int64_t element_bytes(int32_t dtype)
+{
+    return dtype == POSENC_I8 ? 1 : (int64_t)test_size(dtype);
+}
+
 /* Rows behind one another, as one head of [H][T][D], or with room between them. */
 static void set_rows(struct data *d, int apart)
 {
@@ -75,48 +80,88 @@ static void check(const struct posenc_attention_kernels *kernels, const struct d
     run(kernels, d, (struct posenc_attention_fetched){NULL, 0, 0}, sums[0], o[0]);
     for (int n = 0; n < 8; n++) {
         const void *const *rows = n & 2 ? d->row[1] : NULL;
-        const int64_t bytes = n & 4 ? d->bytes : 128 * (int64_t)test_size(d->dtype);
+        const int64_t bytes = n & 4 ? d->bytes : 128 * element_bytes(d->dtype);
         run(kernels, d, (struct posenc_attention_fetched){rows, bytes, n & 1}, sums[1], o[1]);
         assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
         assert_memory_equal(o[0], o[1], sizeof(o[0]));
     }
 }
 
+static struct test_guard guard[2];
+
+static int make_guards(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        guard[i] = test_guard_new(TILE * sizeof(void *));
+    return 0;
+}
+
+static int free_guards(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        test_guard_free(&guard[i]);
+    return 0;
+}
+
+/* One call of every ISA; the addresses lie at either end of their pages. */
+static void check_all(struct data *d, int apart, struct test_random *random)
+{
+    const size_t addresses = TILE * sizeof(void *);
+    int32_t isas[TEST_ISAS];
+    const size_t all = test_isas(isas);
+    d->bytes = d->width * element_bytes(d->dtype);
+    for (int i = 0; i < 2; i++)
+        d->row[i] = test_guard_at(&guard[i], addresses, sizeof(void *),
+                                  test_below(random, 2) ? TEST_AT_END : TEST_AT_START);
+    fill(d, random);
+    set_rows(d, apart);
+    for (size_t i = 0; i < all; i++)
+        if (posenc_kernels_get(isas[i])->attention_tiles)
+            check(posenc_kernels_get(isas[i])->attention_tiles, d);
+}
+
+static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_I8};
+
+/* What decoding does most, with kernels of its own. */
+static void fetching_beside_whole_tiles_of_the_usual_width_changes_no_bit(void **state)
+{
+    static struct data d;
+    struct test_random random = {8};
+    (void)state;
+    d.width = 128;
+    d.end = TILE;
+    for (int n = 0; n < 4 * MOST_ROWS * 4; n++) {
+        d.dtype = dtypes[n % 4];
+        d.rows = 1 + n / 4 % MOST_ROWS;
+        check_all(&d, n / 4 / MOST_ROWS % 2, &random);
+    }
+}
+
 static void fetching_changes_no_bit(void **state)
 {
     static const int64_t widths[] = {128, 128, 64, 96, 144, 20};
-    static const int32_t dtypes[] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_I8};
     static struct data d;
-    const size_t addresses = TILE * sizeof(void *);
-    struct test_guard guard[2] = {test_guard_new(addresses), test_guard_new(addresses)};
     struct test_random random = {7};
-    int32_t isas[TEST_ISAS];
-    const size_t all = test_isas(isas);
     (void)state;
     for (int n = 0; n < (test_quick() ? 200 : 2000); n++) {
         d.width = widths[test_below(&random, 6)];
         d.dtype = dtypes[test_below(&random, 4)];
-        d.bytes = d.width * (int64_t)test_size(d.dtype);
         d.rows = 1 + test_below(&random, MOST_ROWS);
         d.begin = test_below(&random, 2) ? 0 : test_below(&random, TILE);
         d.end = TILE;
         if (test_below(&random, 2))
             d.end = d.begin + 1 + test_below(&random, (uint32_t)(TILE - d.begin));
-        for (int i = 0; i < 2; i++)
-            d.row[i] = test_guard_at(&guard[i], addresses, sizeof(void *),
-                                     test_below(&random, 2) ? TEST_AT_END : TEST_AT_START);
-        fill(&d, &random);
-        set_rows(&d, (int)test_below(&random, 2));
-        for (size_t i = 0; i < all; i++)
-            if (posenc_kernels_get(isas[i])->attention_tiles)
-                check(posenc_kernels_get(isas[i])->attention_tiles, &d);
+        check_all(&d, (int)test_below(&random, 2), &random);
     }
-    test_guard_free(&guard[0]);
-    test_guard_free(&guard[1]);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fetching_changes_no_bit)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fetching_beside_whole_tiles_of_the_usual_width_changes_no_bit),
+        cmocka_unit_test(fetching_changes_no_bit),
+    };
+    return cmocka_run_group_tests(tests, make_guards, free_guards);
 }

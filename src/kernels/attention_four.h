@@ -4,8 +4,8 @@
  *
  * Template, included by attention_direct.h. Two keys at a time: the halving tree of the two before
  * them goes step by step among their products. Where it follows its own products, as in four_sums,
- * a CPU that has room for fewer operations than four keys take waits for it. In the kernels that
- * ask twice, which such a CPU takes; BF16 gains nothing.
+ * a CPU that holds fewer operations than four keys take waits for it. Such are the CPUs that ask
+ * twice, whose kernels alone have this. BF16 gains nothing by it.
  */
 
 /* The chains of four rows with two keys. */

@@ -51,7 +51,8 @@ static inline void store_f16_16(uint16_t *p, f32x16 v)
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* One permutation: vpmovzxwd and a shift are two, on the two ports that products want as well. */
+/* One permutation: vpmovzxwd and a shift are two operations, on ports that products want as well.
+ * It is one from Ice Lake and Zen 4 on, two before. */
 static inline f32x16 load_bf16_16(const uint16_t *p)
 {
     static const _Alignas(64) uint16_t upper[32] = {
