@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the keys and values of a tile of attention lie, and what to ask for ahead. */
+/*
+ * Where the keys and values of a tile of attention lie, and what to ask for ahead.
+ *
+ * With posenc_attention_stored for one key, all that knows how stored rows lie.
+ */
 #include "attention_walk.h"
 
 enum { TILE = POSENC_ATTENTION_TILE };

@@ -6,11 +6,6 @@
 
 #include <math.h>
 
-static size_t size_of(int32_t dtype)
-{
-    return dtype == POSENC_I8 ? 1 : test_size(dtype);
-}
-
 struct store_form store_any(struct test_random *random)
 {
     static const int32_t dtypes[4] = {POSENC_F32, POSENC_F16, POSENC_BF16, POSENC_I8};
@@ -64,7 +59,7 @@ static void fill_rows(struct store *s, const struct test_view *view, struct test
 static posenc_tensor place_view(const struct store_form *f, struct test_guard *guard,
                                 struct test_view *view, void **memory, size_t *bytes)
 {
-    const size_t size = size_of(view->tensor.dtype);
+    const size_t size = test_size(view->tensor.dtype);
     *bytes = (size_t)view->elements * size;
     *guard = test_guard_new(*bytes + 16);
     *memory = test_guard_at(guard, *bytes, size, f->place);
@@ -150,7 +145,7 @@ static void *element(const struct store *s, const posenc_tensor *t, int64_t sequ
     int64_t block, slot;
     locate(s, sequence, key, &block, &slot);
     return (char *)t->data + (block * t->stride[0] + slot * t->stride[1] + head * t->stride[2]) *
-                                 (int64_t)size_of(t->dtype);
+                                 (int64_t)test_size(t->dtype);
 }
 
 void *store_row(const struct store *s, int64_t sequence, int64_t key, int64_t head)

@@ -19,11 +19,6 @@ struct data {
     int32_t dtype;
 };
 
-static int64_t element_bytes(int32_t dtype)
-{
-    return dtype == POSENC_I8 ? 1 : (int64_t)test_size(dtype);
-}
-
 /* Rows behind one another, as one head of [H][T][D], or with room between them. */
 static void set_rows(struct data *d, int apart)
 {
@@ -80,7 +75,7 @@ static void check(const struct posenc_attention_kernels *kernels, const struct d
     run(kernels, d, (struct posenc_attention_fetched){NULL, 0, 0}, sums[0], o[0]);
     for (int n = 0; n < 8; n++) {
         const void *const *rows = n & 2 ? d->row[1] : NULL;
-        const int64_t bytes = n & 4 ? d->bytes : 128 * element_bytes(d->dtype);
+        const int64_t bytes = n & 4 ? d->bytes : 128 * (int64_t)test_size(d->dtype);
         run(kernels, d, (struct posenc_attention_fetched){rows, bytes, n & 1}, sums[1], o[1]);
         assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
         assert_memory_equal(o[0], o[1], sizeof(o[0]));
@@ -111,7 +106,7 @@ static void check_all(struct data *d, int apart, struct test_random *random)
     const size_t addresses = TILE * sizeof(void *);
     int32_t isas[TEST_ISAS];
     const size_t all = test_isas(isas);
-    d->bytes = d->width * element_bytes(d->dtype);
+    d->bytes = d->width * (int64_t)test_size(d->dtype);
     for (int i = 0; i < 2; i++)
         d->row[i] = test_guard_at(&guard[i], addresses, sizeof(void *),
                                   test_below(random, 2) ? TEST_AT_END : TEST_AT_START);

@@ -81,8 +81,7 @@ static void work_new(struct work *w, const struct sizes *z, int kind, int32_t is
 
 static size_t bytes_of(const posenc_tensor *t)
 {
-    const size_t size = t->dtype == POSENC_I8 ? 1 : test_size(t->dtype);
-    return (size_t)(t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3]) * size;
+    return (size_t)(t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3]) * test_size(t->dtype);
 }
 
 static void append(const struct work *w)
@@ -145,8 +144,7 @@ enum { GUARDS = 4 };
 
 static void *put(const struct test_guard *guard, const posenc_tensor *t, enum test_place place)
 {
-    const size_t size = t->dtype == POSENC_I8 ? 1 : test_size(t->dtype);
-    void *at = test_guard_at(guard, bytes_of(t), size, place);
+    void *at = test_guard_at(guard, bytes_of(t), test_size(t->dtype), place);
 
     memcpy(at, t->data, bytes_of(t));
     return at;

@@ -7,8 +7,7 @@ enum { KEYS = 300 };
 
 static size_t head_bytes(const struct store *s)
 {
-    return (size_t)s->form.channels *
-           (s->form.dtype == POSENC_I8 ? 1 : test_size(s->form.dtype));
+    return (size_t)s->form.channels * test_size(s->form.dtype);
 }
 
 static int is_plain(const struct store *a, const struct store *b)

@@ -74,7 +74,7 @@ uint16_t test_narrow(double value, int32_t dtype)
 
 size_t test_size(int32_t dtype)
 {
-    return dtype == POSENC_F32 ? 4 : 2;
+    return dtype == POSENC_F32 ? 4 : dtype == POSENC_I8 ? 1 : 2;
 }
 
 double test_load(const void *data, int32_t dtype, int64_t i)

@@ -12,7 +12,7 @@ double test_widen(uint16_t bits, int32_t dtype);
 /* To nearest, ties to even; subnormals kept, overflow to infinity, any NaN to a quiet one. */
 uint16_t test_narrow(double value, int32_t dtype);
 
-/* 4 for F32, 2 for F16 and BF16. */
+/* Bytes of an element: 4 for F32, 2 for F16 and BF16, 1 for I8. */
 size_t test_size(int32_t dtype);
 
 /* Element `i` of an array of F32, F16 or BF16; storing rounds as test_narrow does. */
