@@ -30,7 +30,8 @@ static inline int64_t posenc_attention_padded(int64_t channels)
     return (channels + 15) / 16 * 16;
 }
 
-enum { POSENC_ATTENTION_TYPES = 4 };
+/* The width for which a whole tile's lines to fetch are a constant. */
+enum { POSENC_ATTENTION_TYPES = 4, POSENC_ATTENTION_USUAL = 128 };
 
 static inline int posenc_attention_type(int32_t dtype)
 {
@@ -107,6 +108,33 @@ typedef void
 posenc_attention_direct_totals_kernel(const struct posenc_attention_direct_totals *job);
 
 /*
+ * The even kernels serve one row or `most` by a whole tile whose keys or values have the usual
+ * width and lie `step` bytes apart from `rows` on: no table of addresses has to be made and read.
+ * Meanwhile they fetch the 64 rows that lie next_step bytes apart from `next` on (NULL: none), each
+ * line once or again four rows later.
+ *
+ *   sums    sums[r][slot] = the 16-chain sum of q[r] with the key
+ *   totals  o[r] = fma(o[r], a[r], chain over the slots in order)
+ */
+struct posenc_attention_even {
+    const char *rows, *next;
+    ptrdiff_t step, next_step;
+    int again;
+};
+
+typedef void posenc_attention_even_sums(int64_t rows, const float *const *q,
+                                        const struct posenc_attention_even *keys, float *sums);
+typedef void posenc_attention_even_totals(int64_t rows, const float *w, const float *a,
+                                          const struct posenc_attention_even *values, float *o);
+
+/* By dtype, NULL where there is none. */
+struct posenc_attention_even_kernels {
+    posenc_attention_even_sums *sums[POSENC_ATTENTION_TYPES];
+    posenc_attention_even_totals *totals[POSENC_ATTENTION_TYPES];
+    int64_t most; /* rows */
+};
+
+/*
  * The row kernels, 1 for all dtypes. How sums become scores: x = sum, s = x scale, or with a cap
  * tanh(x scale) cap; with a bias that is added in the same fma.
  *
@@ -147,6 +175,7 @@ struct posenc_attention_kernels {
     posenc_attention_block_totals *block_totals;
     posenc_attention_direct_sums_kernel *const *direct_sums;     /* [key dtype] */
     posenc_attention_direct_totals_kernel *const *direct_totals; /* [value dtype] */
+    const struct posenc_attention_even_kernels *even;            /* or NULL */
     posenc_attention_weigh *weights;
     posenc_attention_share *shares;
     posenc_attention_fold_kernel *fold;
@@ -172,7 +201,10 @@ POSENC_ATTENTION_KERNELS_OF(avx2);
 POSENC_ATTENTION_KERNELS_OF(avx512);
 POSENC_ATTENTION_KERNELS_OF(neon);
 
-#define POSENC_ATTENTION_TABLE(isa)                                                            \
+extern const struct posenc_attention_even_kernels posenc_attention_even_avx2;
+extern const struct posenc_attention_even_kernels posenc_attention_even_avx512;
+
+#define POSENC_ATTENTION_TABLE(isa, even_kernels)                                              \
     const struct posenc_attention_kernels posenc_attention_kernels_##isa = {                   \
         .pack = posenc_attention_pack_##isa,                                                   \
         .widen = posenc_attention_widen_##isa,                                                 \
@@ -180,6 +212,7 @@ POSENC_ATTENTION_KERNELS_OF(neon);
         .block_totals = posenc_attention_totals_##isa,                                         \
         .direct_sums = posenc_attention_direct_sums_##isa,                                     \
         .direct_totals = posenc_attention_direct_totals_##isa,                                 \
+        .even = even_kernels,                                                                  \
         .weights = posenc_attention_weights_##isa,                                             \
         .shares = posenc_attention_shares_##isa,                                               \
         .fold = posenc_attention_fold_##isa,                                                   \

@@ -113,6 +113,20 @@ void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t ke
         repeat(tile, tile->value_scale);
 }
 
+int posenc_attention_place_evenly(const struct posenc_attention_walk *walk, int64_t first,
+                                  struct posenc_attention_range range,
+                                  struct posenc_attention_place *at)
+{
+    const struct posenc_attention_job *job = walk->job;
+    const struct posenc_attention_range all = posenc_attention_clip(range, first, first + TILE);
+    if (all.begin != first || all.end != first + TILE || all.gap != all.end)
+        return 0;
+    const struct stretch tokens = stretch_of(walk, first, TILE);
+    at->key = begin_of(walk, job->k_map, job->k, walk->head, tokens);
+    at->value = begin_of(walk, job->v_map, job->v, walk->head, tokens);
+    return tokens.count == TILE;
+}
+
 enum { PAGE = 4096 };
 
 /* Bytes from one key or value to the next; in a cache's pages of one key those between pages. */

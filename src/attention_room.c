@@ -23,6 +23,7 @@ size_t posenc_attention_room(struct posenc_attention_room *room,
     int64_t all = heads * rows, channels = posenc_attention_padded(needs->channels);
     int64_t values = posenc_attention_padded(needs->values);
     int64_t wider = channels > values ? channels : values;
+    int64_t beside = needs->together * rows;
     room->m = take(&cut, all, 4);
     room->total_m = take(&cut, all, 4);
     room->scale = take(&cut, all, 4);
@@ -33,13 +34,13 @@ size_t posenc_attention_room(struct posenc_attention_room *room,
     room->total_l = take(&cut, all * CHAINS, 4);
     room->o = take(&cut, all * values, 4);
     room->total_o = take(&cut, all * values, 4);
-    room->q = take(&cut, rows, sizeof(float *));
-    room->wide_q = take(&cut, needs->wide_q ? rows * channels : 0, 4);
-    room->w = take(&cut, rows * TILE, 4);
-    room->a = take(&cut, rows, 4);
-    room->begin = take(&cut, rows, 1);
-    room->end = take(&cut, rows, 1);
-    room->hidden = take(&cut, rows, 8);
+    room->q = take(&cut, beside, sizeof(float *));
+    room->wide_q = take(&cut, needs->wide_q ? beside * channels : 0, 4);
+    room->w = take(&cut, beside * TILE, 4);
+    room->a = take(&cut, beside, 4);
+    room->begin = take(&cut, beside, 1);
+    room->end = take(&cut, beside, 1);
+    room->hidden = take(&cut, beside, 8);
     room->bias = take(&cut, needs->lines || needs->biases || needs->gaps ? rows : 0,
                       sizeof(float *));
     room->biases = take(&cut, needs->biases || needs->gaps ? rows * TILE : 0, 4);

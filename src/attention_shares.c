@@ -25,8 +25,8 @@ static void put_row(struct posenc_attention_walk *walk, float scale, float m, fl
     const struct posenc_attention_range range =
         posenc_attention_seen(job, &walk->s, walk->token, 1);
     struct posenc_attention_tile tile;
-    walk->widened = -1;
-    posenc_attention_queries(walk, walk->head);
+    walk->ready = 0;
+    posenc_attention_queries(walk, walk->head, 1);
     if (range.begin >= range.end)
         return;
     for (int64_t first = range.begin - range.begin % TILE; first < range.end;

@@ -71,34 +71,46 @@ static int are_one_piece(const struct posenc_attention_walk *walk)
            posenc_attention_padded(job->channels) == job->channels;
 }
 
-void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head)
+static void queries_of_head(const struct posenc_attention_walk *walk, int64_t key_head,
+                            const float **q, float *wide)
 {
     const struct posenc_attention_job *job = walk->job;
-    int64_t width = posenc_attention_padded(job->channels);
-    if (walk->widened == key_head)
-        return;
-    walk->widened = key_head;
-    if (walk->needs.wide_q && job->q->dtype != POSENC_F32 && are_one_piece(walk)) {
-        for (int64_t r = 0; r < walk->rows; r++)
-            walk->room.q[r] = walk->room.wide_q + r * width;
-        job->kernels->convert[job->q->dtype - 1][POSENC_F32 - 1](
-            posenc_attention_row(walk, job->q, key_head, 0), walk->room.wide_q,
-            (size_t)(walk->rows * width));
-        return;
-    }
-    for (int64_t r = 0; r < walk->rows; r++) {
+    const int64_t width = posenc_attention_padded(job->channels);
+    for (int64_t r = 0; r < walk->rows; r++, wide += width) {
         const char *head = posenc_attention_row(walk, job->q, key_head, r);
-        int64_t token = walk->s.first_query + walk->token + r / walk->members;
-        walk->room.q[r] = (const float *)(const void *)head;
+        const int64_t token = walk->s.first_query + walk->token + r / walk->members;
+        q[r] = (const float *)(const void *)head;
         if (!walk->needs.wide_q)
             continue;
         if (r + POSENC_ATTENTION_AHEAD < walk->rows)
             posenc_attention_ask(
                 job->q,
                 posenc_attention_row(walk, job->q, key_head, r + POSENC_ATTENTION_AHEAD), 0);
-        walk->room.q[r] = walk->room.wide_q + r * width;
-        widen_query(walk, token, head, walk->room.wide_q + r * width);
+        q[r] = wide;
+        widen_query(walk, token, head, wide);
     }
+}
+
+void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head, int64_t heads)
+{
+    const struct posenc_attention_job *job = walk->job;
+    const struct posenc_attention_room *room = &walk->room;
+    const int64_t width = posenc_attention_padded(job->channels);
+    if (walk->widened == key_head && walk->ready == heads)
+        return;
+    walk->widened = key_head;
+    walk->ready = heads;
+    if (walk->needs.wide_q && job->q->dtype != POSENC_F32 && are_one_piece(walk)) {
+        for (int64_t r = 0; r < heads * walk->rows; r++)
+            room->q[r] = room->wide_q + r * width;
+        job->kernels->convert[job->q->dtype - 1][POSENC_F32 - 1](
+            posenc_attention_row(walk, job->q, key_head, 0), room->wide_q,
+            (size_t)(heads * walk->rows * width));
+        return;
+    }
+    for (int64_t n = 0; n < heads; n++)
+        queries_of_head(walk, key_head + n, room->q + n * walk->rows,
+                        room->wide_q + n * walk->rows * width);
 }
 
 /* 1 if a key of a tile may be one that is rotated: in a cache, whose slots may lie in any order. */
@@ -324,7 +336,7 @@ void posenc_attention_step(struct posenc_attention_walk *walk,
     const struct posenc_attention_room *room = &walk->room;
     int64_t at = (tile->head - walk->head) * walk->rows;
     set_slots(walk, tile);
-    posenc_attention_queries(walk, tile->head);
+    posenc_attention_queries(walk, tile->head, 1);
     /* Before the sums: a struct that was only just stored waits for its parts to be read whole. */
     const struct posenc_attention_fetched ahead[2] = {during_keys(walk, tile, next),
                                                       during_values(walk, next)};

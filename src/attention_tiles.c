@@ -12,6 +12,7 @@ enum {
     LEAST_ROWS = 8,     /* for which packing a tile pays */
     DIRECT_ROWS = 16,   /* rows of a head that read a tile directly */
     FEW_ROWS = 12,      /* fewer take the direct kernels */
+    SIDE_BY_SIDE = 8,   /* rows that take a tile's keys before any takes its values */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -123,7 +124,7 @@ static void begin_rows(struct posenc_attention_walk *walk)
     for (int64_t n = 0; n < walk->heads; n++)
         for (int64_t r = 0; r < walk->rows; r++)
             begin_row(walk, walk->head + n, r);
-    walk->widened = -1;
+    walk->ready = 0;
 }
 
 static void finish_row(const struct posenc_attention_walk *walk, int64_t key_head, int64_t r)
@@ -174,22 +175,66 @@ static ptrdiff_t token_step(const struct posenc_attention_job *job)
     return token < 0 ? -token : token;
 }
 
-static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
+/* After the last key head's tile at `first`; `next` is the tile after it, if it is in the range. */
+static void end_tile(const struct posenc_attention_walk *walk, int64_t first, int64_t next,
+                     struct posenc_attention_range range)
+{
+    if (next >= range.end || next / SPAN != first / SPAN)
+        end_spans(walk, first / SPAN, next >= range.end);
+}
+
+/* Tiles from `first` on, until one is even; returns that one's first key, or an end. */
+static int64_t go_by_tables(struct posenc_attention_walk *walk, int64_t first,
+                            struct posenc_attention_range range)
 {
     struct posenc_attention_tile tiles[2];
-    int at = 0;
-    int64_t first = range.begin - range.begin % TILE;
+    struct posenc_attention_place even;
     posenc_attention_place(walk, walk->head, first, range, &tiles[0]);
-    for (int more = 1; more; at = !at) {
+    for (int at = 0, more = 1; more; at = !at) {
         const struct posenc_attention_tile *tile = &tiles[at];
         more = next_tile(walk, tile->first, tile->head, range, &tiles[!at]);
         if (!walk->needs.block && walk->heads == 1)
             posenc_attention_ask_pages(walk, tile->head, tile->first + 2 * TILE, range);
         posenc_attention_step(walk, tile, more ? &tiles[!at] : NULL);
-        int64_t span = tile->first / SPAN;
-        if (tile->head == walk->head + walk->heads - 1 &&
-            (!more || tiles[!at].first / SPAN != span))
-            end_spans(walk, span, !more);
+        if (tile->head < walk->head + walk->heads - 1)
+            continue;
+        first = more ? tiles[!at].first : range.end;
+        end_tile(walk, tile->first, first, range);
+        if (walk->even && posenc_attention_place_evenly(walk, first, range, &even))
+            return first;
+    }
+    return range.end;
+}
+
+/* Even tiles from `first` on; returns where they end. */
+static int64_t go_evenly(struct posenc_attention_walk *walk, int64_t first,
+                         struct posenc_attention_range range)
+{
+    struct posenc_attention_place at, next;
+    int more = posenc_attention_place_evenly(walk, first, range, &at);
+    while (more) {
+        const int64_t after = posenc_attention_after(range, first, TILE);
+        more = posenc_attention_place_evenly(walk, after, range, &next);
+        /* Before a rest of keys its lines are fetched with those before them. */
+        if (!more && !posenc_attention_place_evenly(walk, range.end - TILE, range, &next))
+            next = at;
+        if (walk->heads == 1 && walk->rows > 1) /* one row gains nothing */
+            posenc_attention_ask_pages(walk, walk->head, first + 2 * TILE, range);
+        posenc_attention_even_step(walk, &at, &next);
+        end_tile(walk, first, after, range);
+        at = next;
+        first = after;
+    }
+    return first;
+}
+
+static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
+{
+    for (int64_t first = range.begin - range.begin % TILE; first < range.end;) {
+        if (walk->even)
+            first = go_evenly(walk, first, range);
+        if (first < range.end)
+            first = go_by_tables(walk, first, range);
     }
 }
 
@@ -299,7 +344,7 @@ static struct posenc_attention_needs needs_of(const struct posenc_attention_job 
         .biases = p->bias || p->deberta, .turned = p->key_rows != NULL,
         .deberta = p->deberta != NULL,
         .gaps = job->keep > 0 && (p->window_left || p->chunk || job->k_map),
-        .scales = of_k > of_v ? of_k : of_v};
+        .scales = of_k > of_v ? of_k : of_v, .together = 1};
 }
 
 /* Returns 0 if not even one row has room. */
@@ -314,8 +359,15 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
     if (cut.rows == 0)
         return 0;
     int64_t heads = 1;
+    walk->even = walk->s.queries == 1 && cut.rows >= group &&
+                 posenc_attention_can_be_even(walk, group);
+    walk->even_again = group > 1 || posenc_attention_is_far(walk);
+    if (walk->even)
+        walk->needs.together = least((SIDE_BY_SIDE + group - 1) / group, job->key_heads);
     if (!walk->needs.block && cut.rows >= walk->s.queries * group)
         heads = fit_heads(job, &walk->needs, &cut, size);
+    if (group > 1 && heads > 1 && job->k->dtype == POSENC_BF16)
+        walk->even = 0; /* lines come more slowly than its products go: docs/performance.md */
     posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
     clear_sums(walk, heads * cut.rows);
     walk->turned_keys = cut.turned_keys;
@@ -360,7 +412,7 @@ size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels,
     const int block = rows >= FEW_ROWS;
     const int64_t groups = (channels > values ? channels : values) / 32;
     const struct posenc_attention_needs needs = {
-        channels, values, 1, 1, 1, 1, 1, 1, block, (groups > 1 ? groups : 1) * TILE};
+        channels, values, 1, 1, 1, 1, 1, 1, block, (groups > 1 ? groups : 1) * TILE, 1};
     size_t few = posenc_attention_room(&none, &needs, 1, block ? rows : 1, block ? TILE : 1, NULL);
     if (rows == 0 || few <= STACK)
         return 0;

@@ -18,6 +18,7 @@ struct posenc_attention_needs {
     int gaps;     /* 1: rows may see kept keys and a window apart from them */
     int block;    /* 1: the block kernels */
     int64_t scales; /* floats of a tile's scales: see posenc_attention_wide_scales */
+    int64_t together; /* key heads whose rows take a tile side by side: 1 but for even tiles */
 };
 
 /*
@@ -31,11 +32,13 @@ struct posenc_attention_room {
     uint8_t *fresh, *any; /* the open span, a finished one has seen a key */
     double *slope;        /* ALiBi's, [heads][members] */
 
-    const float **q; /* [rows] */
+    /* of the key heads side by side: [together][rows] */
+    const float **q;
     float *wide_q;
     float *w, *a;
     uint8_t *begin, *end;
     uint64_t *hidden;
+
     const float **bias;
     float *biases; /* [rows][64] */
     float *line;   /* [members][64 + tokens] */
@@ -74,7 +77,9 @@ struct posenc_attention_walk {
     int64_t rows;            /* tokens x members, members vary fastest */
     int again;               /* 1: the direct kernels ask twice for lines */
     int alternates;          /* 1: they fetch values with keys, keys with values */
-    int64_t widened;         /* the key head whose queries are in room.q, or -1 */
+    int even;                /* 1: even tiles go by the even kernels */
+    int even_again;          /* 1: which ask twice for lines */
+    int64_t widened, ready;  /* the key heads [widened, + ready) whose queries are in room.q */
 };
 
 /* The query head of a member of a key head's group. */
@@ -132,8 +137,8 @@ void posenc_attention_turn(const struct posenc_attention_walk *walk,
                            const struct posenc_attention_tile *tile, int64_t begin, int64_t end,
                            float *to, const void **key);
 
-/* Points room.q to the queries of a key head, in floats. */
-void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head);
+/* Points room.q to the queries of key heads side by side, in floats. */
+void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_head, int64_t heads);
 
 /* The sums of all rows with a tile in room.w, by the direct kernels. */
 void posenc_attention_sum_directly(struct posenc_attention_walk *walk,
@@ -153,6 +158,31 @@ int posenc_attention_alternates(const struct posenc_attention_job *job, int agai
 void posenc_attention_step(struct posenc_attention_walk *walk,
                            const struct posenc_attention_tile *tile,
                            const struct posenc_attention_tile *next);
+
+/* Where the first of 64 keys and of their values lie, all equally apart, for the walk's first key
+ * head. */
+struct posenc_attention_place {
+    const char *key, *value;
+};
+
+/* Sets that for the logical keys [first, first + 64); 0 if the range has not all of them, or they
+ * do not lie equally apart. */
+int posenc_attention_place_evenly(const struct posenc_attention_walk *walk, int64_t first,
+                                  struct posenc_attention_range range,
+                                  struct posenc_attention_place *at);
+
+/* 1 if the even kernels can serve a sequence whose key heads have so many rows each. */
+int posenc_attention_can_be_even(const struct posenc_attention_walk *walk, int64_t rows);
+
+/* 1 if that many keys and values come from memory: lines that no stream foresees get lost among the
+ * many that wait for it. Of fewer they hardly do, and asking again costs more than it gains. */
+int posenc_attention_is_far(const struct posenc_attention_walk *walk);
+
+/* Takes the even tile at a place into the sums of the rows of all key heads of the walk; the one at
+ * `next` is fetched meanwhile. */
+void posenc_attention_even_step(struct posenc_attention_walk *walk,
+                                const struct posenc_attention_place *at,
+                                const struct posenc_attention_place *next);
 
 /* Sets where the keys and values of the tile at `first` lie, which has a key of `range`. */
 void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t key_head,

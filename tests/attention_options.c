@@ -58,6 +58,7 @@ static int32_t dtype_of(struct options *o)
 
 static void make_main(struct options *o)
 {
+    static const int64_t groups[16] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 4, 4, 7, 8, 12};
     struct attention_call *c = &o->call;
     int64_t batch = has(o, WITH_PACKED) ? 1 : pick(o, 1, 2), queries = pick(o, 1, 6);
     int64_t keys = has(o, WITH_LONG) ? pick(o, 1000, 2200) : pick(o, 1, 200);
@@ -67,15 +68,26 @@ static void make_main(struct options *o)
         channels = 32 * (channels % 5 + 1);
         values = 32 * (values % 5 + 1);
     }
+    if (has(o, WITH_LONG) || pick(o, 0, 3) == 0)
+        queries = pick(o, 1, 2);
+    int32_t of_keys = dtype_of(o), of_values = dtype_of(o);
+    if (has(o, WITH_DECODING)) {
+        queries = pick(o, 0, 5) ? 1 : pick(o, 1, 3);
+        keys = has(o, WITH_LONG) ? keys : pick(o, 1, 400);
+        key_heads = pick(o, 1, 19);
+        heads = key_heads * groups[pick(o, 0, 15)];
+        channels = pick(o, 0, 7) ? 128 : 64;
+        values = pick(o, 0, 7) ? 128 : 64;
+        of_keys = (int32_t)pick(o, POSENC_F16, POSENC_BF16);
+        of_values = (int32_t)pick(o, POSENC_F16, POSENC_BF16);
+    }
     if (has(o, WITH_ROPE | WITH_OUTPUT_ROWS))
         channels += channels & 1;
     if (has(o, WITH_OUTPUT_ROWS))
         values = channels;
-    if (has(o, WITH_LONG) || pick(o, 0, 3) == 0)
-        queries = pick(o, 1, 2);
     options_tensor(o, &c->q, dtype_of(o), batch, queries, heads, channels);
-    options_tensor(o, &c->k, dtype_of(o), batch, keys, key_heads, channels);
-    options_tensor(o, &c->v, dtype_of(o), batch, keys, key_heads, values);
+    options_tensor(o, &c->k, of_keys, batch, keys, key_heads, channels);
+    options_tensor(o, &c->v, of_values, batch, keys, key_heads, values);
     options_tensor(o, &c->out, dtype_of(o), batch, queries, heads, values);
     options_fill(o, &c->q, 1);
     options_fill(o, &c->k, 1);
@@ -286,6 +298,8 @@ void options_init(struct options *o, unsigned with, uint64_t seed)
         p->chunk = pick(o, 1, 40);
     if (has(o, WITH_KEEP)) {
         p->keep = pick(o, 1, pick(o, 0, 3) ? 9 : 150);
+        if (has(o, WITH_DECODING) && pick(o, 0, 1))
+            p->keep = 64 * pick(o, 1, 3); /* a gap that begins with a tile */
         if (!p->window_left && !p->chunk)
             p->window_left = pick(o, 1, 60);
     }

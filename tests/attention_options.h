@@ -31,7 +31,9 @@ enum { /* which options a call has */
     WITH_CHUNK = 1 << 20,
     WITH_KEEP = 1 << 21, /* with a window or chunks */
     OPTION_COUNT = 22,
-    WITH_GROUPS = 1 << OPTION_COUNT /* not chosen by chance: widths are multiples of 32 */
+    /* not chosen by chance */
+    WITH_GROUPS = 1 << OPTION_COUNT, /* widths are multiples of 32 */
+    WITH_DECODING = 2 << OPTION_COUNT /* mostly one query, 128 wide, 16 bits */
 };
 
 struct options {

@@ -160,6 +160,70 @@ static void wide_heads_have_the_bits_of_the_oracle(void **state)
     }
 }
 
+static char *results_of(struct options *o, int32_t isa)
+{
+    char *results = malloc(options_result_bytes(o));
+    assert_non_null(results);
+    options_run(o, isa);
+    options_results(o, results);
+    return results;
+}
+
+/* Mostly one query, of one head for each key head or several: alone, with few options, any. */
+static void decoding_has_the_bits_of_the_oracle(void **state)
+{
+    const unsigned few = WITH_CAUSAL | WITH_WINDOW | WITH_PLACES | WITH_COUNTS | WITH_HALF |
+                         WITH_SOFTCAP | WITH_SINKS | WITH_TEMPERATURE | WITH_LSE | WITH_WEIGHTS |
+                         WITH_SCALES | WITH_LONG | WITH_HEADS_FIRST | WITH_CHUNK | WITH_KEEP;
+    const unsigned masks[] = {WITH_HALF | WITH_HEADS_FIRST, few, ~0u};
+    uint64_t seed = 15;
+    char text[200];
+    (void)state;
+    for (int i = 0; i < (test_quick() ? 45 : 300); i++) {
+        struct options o;
+        const unsigned with = WITH_DECODING | (options_choose(&seed) & masks[i % 3]);
+        options_init(&o, with, seed);
+        char *expected = results_of(&o, POSENC_ISA_SCALAR);
+        char *result = results_of(&o, POSENC_ISA_DEFAULT);
+        if (memcmp(expected, result, options_result_bytes(&o)) != 0)
+            fail_msg("call %d, %s: other bits", i, options_text(with, text, sizeof(text)));
+        free(expected);
+        free(result);
+        options_free(&o);
+    }
+}
+
+/* So many keys that they count as far from the caches: one that is stored once. */
+static void far_keys_have_the_bits_of_the_oracle(void **state)
+{
+    enum { KEYS = 40000, HEADS = 2, WIDTH = 128 };
+    static uint16_t stored[2][HEADS * WIDTH], out[2][HEADS * WIDTH];
+    static float query[HEADS * WIDTH];
+    posenc_tensor q, k, v, o;
+    posenc_attention_params params;
+    posenc_error error = {0, ""};
+    struct test_random random = {16};
+    (void)state;
+    for (int32_t dtype = POSENC_F16; dtype <= POSENC_BF16; dtype++) {
+        for (int64_t i = 0; i < HEADS * WIDTH; i++) {
+            query[i] = test_unit(&random);
+            test_store(stored[0], dtype, i, test_unit(&random));
+            test_store(stored[1], dtype, i, test_unit(&random));
+        }
+        posenc_attention_params_init(&params);
+        posenc_tensor_contiguous(&q, query, POSENC_F32, 1, 1, HEADS, WIDTH);
+        posenc_tensor_contiguous(&k, stored[0], dtype, 1, KEYS, HEADS, WIDTH);
+        posenc_tensor_contiguous(&v, stored[1], dtype, 1, KEYS, HEADS, WIDTH);
+        k.stride[1] = v.stride[1] = 0;
+        for (int n = 0; n < 2; n++) {
+            posenc_tensor_contiguous(&o, out[n], dtype, 1, 1, HEADS, WIDTH);
+            params.isa = n ? POSENC_ISA_DEFAULT : POSENC_ISA_SCALAR;
+            test_ok(posenc_attention(&params, &q, &k, &v, &o, &error), &error);
+        }
+        assert_memory_equal(out[0], out[1], sizeof(out[0]));
+    }
+}
+
 /* Every option, in workspaces of every size. */
 static void workspaces_never_change_the_bits(void **state)
 {
@@ -197,6 +261,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order_of_memory_has_the_bits_of_the_oracle),
         cmocka_unit_test(one_query_has_the_bits_of_the_oracle),
+        cmocka_unit_test(decoding_has_the_bits_of_the_oracle),
+        cmocka_unit_test(far_keys_have_the_bits_of_the_oracle),
         cmocka_unit_test(wide_heads_have_the_bits_of_the_oracle),
         cmocka_unit_test(workspaces_never_change_the_bits),
     };

@@ -63,6 +63,20 @@ static void any_options_have_the_bits_of_plain_memory(void **state)
         }
 }
 
+/* Steps of decoding with few options, whole or by spans: mostly tiles of keys equally apart. */
+static void decoding_has_the_bits_of_plain_memory(void **state)
+{
+    const unsigned few = WITH_CAUSAL | WITH_WINDOW | WITH_PLACES | WITH_COUNTS | WITH_PACKED |
+                         WITH_SINKS | WITH_SCALES | WITH_LONG | WITH_HEADS_FIRST | WITH_KEEP;
+    uint64_t seed = 23;
+    (void)state;
+    for (int i = 0; i < (test_quick() ? 20 : 100); i++)
+        for (int32_t kind = POSENC_CACHE_CONTIGUOUS; kind <= POSENC_CACHE_PAGED; kind++) {
+            unsigned with = WITH_DECODING | (options_choose(&seed) & few);
+            compare_call(kind, with, i % 3, seed);
+        }
+}
+
 static void spans_over_caches_join_to_the_whole(void **state)
 {
     uint64_t seed = 22;
@@ -266,6 +280,7 @@ int main(void)
         cmocka_unit_test(each_option_has_the_bits_of_plain_memory),
         cmocka_unit_test(arrays_go_by_slot),
         cmocka_unit_test(any_options_have_the_bits_of_plain_memory),
+        cmocka_unit_test(decoding_has_the_bits_of_plain_memory),
         cmocka_unit_test(spans_over_caches_join_to_the_whole),
         cmocka_unit_test(decoding_over_a_ring_is_the_prefill),
         cmocka_unit_test(keep_is_a_bias_of_minus_infinity),

@@ -8,7 +8,7 @@
 #include "support/test.h"
 #include "support/view.h"
 
-enum { TILE = POSENC_ATTENTION_TILE, MOST_ROWS = 9, WIDEST = 144 };
+enum { TILE = POSENC_ATTENTION_TILE, MOST_ROWS = 9, WIDTH = 128, WIDEST = 144 };
 
 struct data {
     float q[MOST_ROWS][WIDEST], w[MOST_ROWS][TILE], a[MOST_ROWS], scale[TILE];
@@ -152,11 +152,77 @@ static void fetching_changes_no_bit(void **state)
     }
 }
 
+/* Keys or values of the usual width, `step` bytes apart; what is fetched may be nowhere. */
+static void check_even(const struct posenc_attention_kernels *kernels, int64_t rows, int32_t dtype,
+                       const void *const *stored, const char *next, ptrdiff_t step)
+{
+    enum { MOST = 4 };
+    static float q[MOST][WIDTH], w[MOST * TILE], sums[2][MOST * TILE], o[2][MOST * WIDTH];
+    static const float a[MOST] = {0.75f, 0.5f, 3.0f, 0.0f};
+    const float *query[MOST] = {q[2], q[0], q[3], q[1]};
+    struct posenc_attention_direct_sums products = {
+        .rows = rows, .channels = WIDTH, .q = query, .key = stored, .end = TILE, .sums = sums[0]};
+    struct posenc_attention_direct_totals totals = {
+        .rows = rows, .values = WIDTH, .w = w, .a = a, .value = stored, .end = TILE, .o = o[0]};
+    struct test_random random = {9};
+    for (int64_t i = 0; i < MOST * WIDTH; i++)
+        q[i / WIDTH][i % WIDTH] = test_unit(&random);
+    for (int64_t i = 0; i < MOST * TILE; i++)
+        w[i] = test_unit(&random);
+    for (int n = 0; n < 4; n++) {
+        const struct posenc_attention_even even = {stored[0], n & 2 ? next : NULL, step, -step,
+                                                   n & 1};
+        for (int64_t i = 0; i < MOST * WIDTH; i++)
+            o[0][i] = o[1][i] = (float)(i % 7);
+        memset(sums, 0x7b, sizeof(sums));
+        kernels->direct_sums[posenc_attention_type(dtype)](&products);
+        kernels->direct_totals[posenc_attention_type(dtype)](&totals);
+        kernels->even->sums[posenc_attention_type(dtype)](rows, query, &even, sums[1]);
+        kernels->even->totals[posenc_attention_type(dtype)](rows, w, a, &even, o[1]);
+        assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
+        assert_memory_equal(o[0], o[1], sizeof(o[0]));
+    }
+}
+
+static void even_tiles_have_the_bits_of_tables(void **state)
+{
+    static const ptrdiff_t steps[] = {256, 2048, -256, -4096, 0};
+    const size_t room = TILE * 4096;
+    struct test_guard memory = test_guard_new(room), nowhere = test_guard_new(1);
+    int32_t isas[TEST_ISAS];
+    const size_t all = test_isas(isas);
+    struct test_random random = {10};
+    (void)state;
+    for (int n = 0; n < 2 * 5 * 2; n++) {
+        const int32_t dtype = n % 2 ? POSENC_F16 : POSENC_BF16;
+        const ptrdiff_t step = steps[n / 2 % 5], apart = step < 0 ? -step : step;
+        const size_t bytes = (size_t)((TILE - 1) * apart + 2 * WIDTH);
+        char *at = test_guard_at(&memory, bytes, 2, n / 10 ? TEST_AT_END : TEST_AT_START);
+        const void *rows[TILE];
+        for (int64_t i = 0; i < TILE; i++) {
+            rows[i] = at + (step < 0 ? (i - TILE + 1) * step : i * step);
+            for (int64_t c = 0; c < WIDTH; c++)
+                test_store((char *)rows[i], dtype, c, test_unit(&random) * (float)(1 + i % 5));
+        }
+        for (size_t i = 0; i < all; i++) {
+            const struct posenc_attention_kernels *kernels =
+                posenc_kernels_get(isas[i])->attention_tiles;
+            if (!kernels || !kernels->even)
+                continue;
+            check_even(kernels, 1, dtype, rows, (char *)nowhere.map, step);
+            check_even(kernels, kernels->even->most, dtype, rows, (char *)nowhere.map, step);
+        }
+    }
+    test_guard_free(&nowhere);
+    test_guard_free(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fetching_beside_whole_tiles_of_the_usual_width_changes_no_bit),
         cmocka_unit_test(fetching_changes_no_bit),
+        cmocka_unit_test(even_tiles_have_the_bits_of_tables),
     };
     return cmocka_run_group_tests(tests, make_guards, free_guards);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of memory that the direct kernels of attention ask for between their products.
+ * Lines of memory that kernels of attention ask for between their products.
  *
- * Template, included by attention_direct.h.
+ * Template, included by attention_direct.h and attention_even.h.
  */
 
 /* NEAR_APART, NEAR_IN_ORDER: rows ahead that are brought from L2 to L1: keys, and values that lie
  * apart; values that follow one another. AGAIN: rows after which lines are asked for again. */
 enum {
     LINE = 64,
-    WIDTH = 128,
+    WIDTH = POSENC_ATTENTION_USUAL,
     NEAR_APART = 8,
     NEAR_IN_ORDER = 4,
     AGAIN = 4

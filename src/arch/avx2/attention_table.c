@@ -2,4 +2,4 @@
 /* The attention kernels of this ISA that work tile by tile. */
 #include "../../attention_kernels.h"
 
-POSENC_ATTENTION_TABLE(avx2);
+POSENC_ATTENTION_TABLE(avx2, &posenc_attention_even_avx2);

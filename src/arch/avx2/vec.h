@@ -96,6 +96,17 @@ static inline f32x8 odd_bf16_8(bf16_pairs_8 both)
     return _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32((int)0xffff0000)));
 }
 
+/* The same from memory, each with a load of its own: one operation on AVX-512. */
+static inline f32x8 load_even_bf16_8(const uint16_t *p)
+{
+    return even_bf16_8(_mm256_loadu_si256((const __m256i *)p));
+}
+
+static inline f32x8 load_odd_bf16_8(const uint16_t *p)
+{
+    return odd_bf16_8(_mm256_loadu_si256((const __m256i *)p));
+}
+
 static inline void store_even_odd_bf16_8(uint16_t *p, f32x8 even, f32x8 odd)
 {
     __m256i lower = _mm256_srli_epi32(round_bf16_8(even), 16);
@@ -278,16 +289,45 @@ static inline f32x8 canonical_nan_8(f32x8 v)
     return _mm256_blendv_ps(v, nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
 }
 
+/* The steps of the halving tree: four sums of halves each of two vectors, two of each of four, one
+ * of each of four. */
+static inline f32x8 fours_8(f32x8 a, f32x8 b)
+{
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+static inline f32x8 twos_8(f32x8 ac, f32x8 bd)
+{
+    return _mm256_add_ps(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
+}
+
+static inline f32x4 ones_8(f32x8 two)
+{
+    f32x8 one = _mm256_add_ps(two, _mm256_permute_ps(two, 0xb1));
+    return _mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1), 0x88);
+}
+
+/* The sums of eight: of the lower halves' four, then of the upper halves'. */
+static inline f32x8 eight_ones_8(f32x8 ab, f32x8 cd)
+{
+    return _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x88), _mm256_shuffle_ps(ab, cd, 0xdd));
+}
+
+/* Lane i of the lower and of the upper half to `to` + i * step. */
+static inline void store_two_each_8(float *to, size_t step, f32x8 v)
+{
+    const f32x4 a = _mm256_castps256_ps128(v), b = _mm256_extractf128_ps(v, 1);
+    const f32x4 first = _mm_unpacklo_ps(a, b), last = _mm_unpackhi_ps(a, b);
+    _mm_storel_pi((__m64 *)to, first);
+    _mm_storeh_pi((__m64 *)(to + step), first);
+    _mm_storel_pi((__m64 *)(to + 2 * step), last);
+    _mm_storeh_pi((__m64 *)(to + 3 * step), last);
+}
+
 /* The sum of each of four vectors: halves are added until one lane is left. */
 static inline f32x4 sum_each_8(f32x8 a, f32x8 b, f32x8 c, f32x8 d)
 {
-    f32x8 ac = _mm256_add_ps(_mm256_permute2f128_ps(a, c, 0x20),
-                             _mm256_permute2f128_ps(a, c, 0x31));
-    f32x8 bd = _mm256_add_ps(_mm256_permute2f128_ps(b, d, 0x20),
-                             _mm256_permute2f128_ps(b, d, 0x31));
-    f32x8 two = _mm256_add_ps(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
-    f32x8 one = _mm256_add_ps(two, _mm256_permute_ps(two, 0xb1));
-    return _mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1), 0x88);
+    return ones_8(twos_8(fours_8(a, c), fours_8(b, d)));
 }
 
 /* x < limit ? y : z in each lane: z where x is NaN. */
