@@ -4,7 +4,7 @@
  *
  * So little is computed for each byte that a tile's addresses, the wait between its keys and its
  * values, and 512 bits on CPUs that halve them, cost as much as reading it does. Here a tile is a
- * place and a step, and key heads that lie side by side, of eight rows together, take their keys
+ * place and a step, and key heads that lie side by side, up to eight rows of them, take their keys
  * before any takes its values: their weights do not wait for one another.
  */
 #include "attention_walk.h"
@@ -33,7 +33,10 @@ int posenc_attention_is_far(const struct posenc_attention_walk *walk)
     const struct posenc_attention_job *job = walk->job;
     const int64_t each = job->channels * (int64_t)posenc_dtype_size(job->k->dtype) +
                          job->values * (int64_t)posenc_dtype_size(job->v->dtype);
-    return walk->s.keys > FAR / (each * job->key_heads) / job->sequences;
+    const struct posenc_attention_range seen =
+        posenc_attention_seen(job, &walk->s, 0, walk->s.queries);
+    const int64_t keys = seen.end - seen.begin - (seen.resume - seen.gap);
+    return keys > FAR / (each * job->key_heads) / job->sequences;
 }
 
 static ptrdiff_t bytes_of(const posenc_tensor *t, int axis)
@@ -54,25 +57,25 @@ static void weigh(const struct posenc_attention_walk *walk, int64_t at, int64_t 
         .hidden = room->hidden, .m = room->m + at, .l = room->l + at * CHAINS, .a = room->a});
 }
 
-/* All rows of a head, some at a time, of which the first ask for what comes next. */
+/* All rows of a head, as many at a time as a kernel takes; the first ask for what comes next. */
 static void sum_head(const struct posenc_attention_walk *walk, struct posenc_attention_even keys,
                      int64_t at)
 {
     const struct posenc_attention_even_kernels *even = walk->kernels->even;
-    const int64_t rows = walk->rows < even->most ? walk->rows : even->most;
-    for (int64_t r = 0; r < walk->rows; r += rows, keys.next = NULL)
+    const int64_t some = walk->rows == 1 ? 1 : even->most;
+    for (int64_t r = 0; r < walk->rows; r += some, keys.next = NULL)
         even->sums[posenc_attention_type(walk->job->k->dtype)](
-            rows, walk->room.q + at + r, &keys, walk->room.w + (at + r) * TILE);
+            some, walk->room.q + at + r, &keys, walk->room.w + (at + r) * TILE);
 }
 
 static void total_head(const struct posenc_attention_walk *walk,
                        struct posenc_attention_even values, int64_t at, float *o)
 {
     const struct posenc_attention_even_kernels *even = walk->kernels->even;
-    const int64_t rows = walk->rows < even->most ? walk->rows : even->most;
-    for (int64_t r = 0; r < walk->rows; r += rows, values.next = NULL)
+    const int64_t some = walk->rows == 1 ? 1 : even->most;
+    for (int64_t r = 0; r < walk->rows; r += some, values.next = NULL)
         even->totals[posenc_attention_type(walk->job->v->dtype)](
-            rows, walk->room.w + (at + r) * TILE, walk->room.a + at + r, &values,
+            some, walk->room.w + (at + r) * TILE, walk->room.a + at + r, &values,
             o + r * walk->padded);
 }
 

@@ -30,8 +30,10 @@ static inline int64_t posenc_attention_padded(int64_t channels)
     return (channels + 15) / 16 * 16;
 }
 
-/* The width for which a whole tile's lines to fetch are a constant. */
-enum { POSENC_ATTENTION_TYPES = 4, POSENC_ATTENTION_USUAL = 128 };
+enum { POSENC_ATTENTION_TYPES = 4 };
+
+/* The width for which a whole tile's lines to fetch are a constant, and that of even tiles. */
+enum { POSENC_ATTENTION_USUAL = 128 };
 
 static inline int posenc_attention_type(int32_t dtype)
 {

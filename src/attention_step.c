@@ -71,23 +71,24 @@ static int are_one_piece(const struct posenc_attention_walk *walk)
            posenc_attention_padded(job->channels) == job->channels;
 }
 
-static void queries_of_head(const struct posenc_attention_walk *walk, int64_t key_head,
-                            const float **q, float *wide)
+/* Those of the key head at place n of those side by side. */
+static void queries_of_head(const struct posenc_attention_walk *walk, int64_t key_head, int64_t n)
 {
     const struct posenc_attention_job *job = walk->job;
+    const struct posenc_attention_room *room = &walk->room;
     const int64_t width = posenc_attention_padded(job->channels);
-    for (int64_t r = 0; r < walk->rows; r++, wide += width) {
+    for (int64_t r = 0, at = n * walk->rows; r < walk->rows; r++, at++) {
         const char *head = posenc_attention_row(walk, job->q, key_head, r);
         const int64_t token = walk->s.first_query + walk->token + r / walk->members;
-        q[r] = (const float *)(const void *)head;
+        room->q[at] = (const float *)(const void *)head;
         if (!walk->needs.wide_q)
             continue;
         if (r + POSENC_ATTENTION_AHEAD < walk->rows)
             posenc_attention_ask(
                 job->q,
                 posenc_attention_row(walk, job->q, key_head, r + POSENC_ATTENTION_AHEAD), 0);
-        q[r] = wide;
-        widen_query(walk, token, head, wide);
+        room->q[at] = room->wide_q + at * width;
+        widen_query(walk, token, head, room->wide_q + at * width);
     }
 }
 
@@ -96,7 +97,7 @@ void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_he
     const struct posenc_attention_job *job = walk->job;
     const struct posenc_attention_room *room = &walk->room;
     const int64_t width = posenc_attention_padded(job->channels);
-    if (walk->widened == key_head && walk->ready == heads)
+    if (walk->ready == heads && walk->widened == key_head)
         return;
     walk->widened = key_head;
     walk->ready = heads;
@@ -109,8 +110,7 @@ void posenc_attention_queries(struct posenc_attention_walk *walk, int64_t key_he
         return;
     }
     for (int64_t n = 0; n < heads; n++)
-        queries_of_head(walk, key_head + n, room->q + n * walk->rows,
-                        room->wide_q + n * walk->rows * width);
+        queries_of_head(walk, key_head + n, n);
 }
 
 /* 1 if a key of a tile may be one that is rotated: in a cache, whose slots may lie in any order. */

@@ -215,8 +215,9 @@ static int64_t go_evenly(struct posenc_attention_walk *walk, int64_t first,
     while (more) {
         const int64_t after = posenc_attention_after(range, first, TILE);
         more = posenc_attention_place_evenly(walk, after, range, &next);
-        /* Before a rest of keys its lines are fetched with those before them. */
-        if (!more && !posenc_attention_place_evenly(walk, range.end - TILE, range, &next))
+        /* Before the last keys, fewer than a tile, their lines are fetched with those before. */
+        if (!more && (after + TILE < range.end ||
+                      !posenc_attention_place_evenly(walk, range.end - TILE, range, &next)))
             next = at;
         if (walk->heads == 1 && walk->rows > 1) /* one row gains nothing */
             posenc_attention_ask_pages(walk, walk->head, first + 2 * TILE, range);
@@ -311,6 +312,21 @@ static int64_t fit_heads(const struct posenc_attention_job *job,
     return heads;
 }
 
+/* Key heads that take a tile side by side, as far as there is room. */
+static void fit_together(struct posenc_attention_needs *needs, int64_t heads, const struct cut *cut,
+                         size_t memory)
+{
+    struct posenc_attention_room none;
+    const int64_t most = least((SIDE_BY_SIDE + cut->rows - 1) / cut->rows, heads);
+    while (needs->together < most) {
+        needs->together++;
+        if (posenc_attention_room(&none, needs, heads, cut->rows, cut->turned_keys, NULL) <= memory)
+            continue;
+        needs->together--;
+        return;
+    }
+}
+
 /* Queries before heads: all heads of a query often lie in one page of q and of out, and a page that
  * is left for long costs more to find again than keys do to read again. */
 static void cut_members(struct posenc_attention_walk *walk, int64_t rows, int64_t heads)
@@ -359,15 +375,17 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
     if (cut.rows == 0)
         return 0;
     int64_t heads = 1;
-    walk->even = walk->s.queries == 1 && cut.rows >= group &&
-                 posenc_attention_can_be_even(walk, group);
-    walk->even_again = group > 1 || posenc_attention_is_far(walk);
-    if (walk->even)
-        walk->needs.together = least((SIDE_BY_SIDE + group - 1) / group, job->key_heads);
     if (!walk->needs.block && cut.rows >= walk->s.queries * group)
         heads = fit_heads(job, &walk->needs, &cut, size);
+    walk->even = walk->s.queries == 1 && cut.rows >= group &&
+                 posenc_attention_can_be_even(walk, group);
+    /* Four rows of BF16 from heads side by side wait for lines, not for products, and get them in
+     * fewer passes by tables. */
     if (group > 1 && heads > 1 && job->k->dtype == POSENC_BF16)
-        walk->even = 0; /* lines come more slowly than its products go: docs/performance.md */
+        walk->even = 0;
+    walk->even_again = group > 1 || posenc_attention_is_far(walk);
+    if (walk->even)
+        fit_together(&walk->needs, heads, &cut, size);
     posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
     clear_sums(walk, heads * cut.rows);
     walk->turned_keys = cut.turned_keys;

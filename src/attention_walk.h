@@ -174,8 +174,9 @@ int posenc_attention_place_evenly(const struct posenc_attention_walk *walk, int6
 /* 1 if the even kernels can serve a sequence whose key heads have so many rows each. */
 int posenc_attention_can_be_even(const struct posenc_attention_walk *walk, int64_t rows);
 
-/* 1 if that many keys and values come from memory: lines that no stream foresees get lost among the
- * many that wait for it. Of fewer they hardly do, and asking again costs more than it gains. */
+/* 1 if a sequence sees so many keys that they come from memory, where lines that no stream foresees
+ * get lost among the many that wait. Of fewer hardly one does, and asking again costs more than it
+ * gains. */
 int posenc_attention_is_far(const struct posenc_attention_walk *walk);
 
 /* Takes the even tile at a place into the sums of the rows of all key heads of the walk; the one at

@@ -134,7 +134,7 @@ static void share_prefix(struct caches *c)
 
 static void make_kind(struct caches *c, int32_t kind)
 {
-    static const int64_t page_slots[] = {1, 7, 16, 64, 100};
+    static const int64_t page_slots[] = {1, 7, 16, 64, 100, 192};
     struct attention_call *call = &c->o->call;
     int64_t most = 1, slots, blocks = c->sequences;
     for (int64_t s = 0; s < c->sequences; s++)
@@ -144,9 +144,10 @@ static void make_kind(struct caches *c, int32_t kind)
     c->capacity = slots = most + pick(c, 0, 4);
     if (kind == POSENC_CACHE_RING) {
         c->capacity = slots = pick(c, 0, 1) ? pick(c, 1, most + 9) : pick(c, 1, 20);
-        c->k.keep = pick(c, 0, 2) ? pick(c, 0, slots < 9 ? slots - 1 : 8) : 0;
+        int64_t most_kept = c->o->with & WITH_DECODING ? 150 : 8;
+        c->k.keep = pick(c, 0, 2) ? pick(c, 0, slots <= most_kept ? slots - 1 : most_kept) : 0;
     } else if (kind == POSENC_CACHE_PAGED) {
-        slots = page_slots[pick(c, 0, 4)];
+        slots = page_slots[pick(c, 0, 5)];
         c->k.sequences = c->sequences;
         c->k.sequence_pages = c->k.page_stride = (most + slots - 1) / slots + pick(c, 0, 1);
         c->capacity = slots * c->k.sequence_pages;
