@@ -379,8 +379,8 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
         heads = fit_heads(job, &walk->needs, &cut, size);
     walk->even = walk->s.queries == 1 && cut.rows >= group &&
                  posenc_attention_can_be_even(walk, group);
-    /* Four rows of BF16 from heads side by side wait for lines, not for products, and get them in
-     * fewer passes by tables. */
+    /* Four rows of BF16 from heads side by side wait for lines more than for products, and lines
+     * come sooner by tables: docs/performance.md. */
     if (group > 1 && heads > 1 && job->k->dtype == POSENC_BF16)
         walk->even = 0;
     walk->even_again = group > 1 || posenc_attention_is_far(walk);

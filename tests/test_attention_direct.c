@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The direct kernels of attention: what they fetch, and how often, changes no bit. */
+/* The direct and the even kernels of attention: what they fetch, and how often, changes no bit. */
 #include "../src/attention_kernels.h"
 
 #include "support/guard.h"
