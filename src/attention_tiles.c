@@ -320,10 +320,12 @@ static void fit_together(struct posenc_attention_needs *needs, int64_t heads, co
     const int64_t most = least((SIDE_BY_SIDE + cut->rows - 1) / cut->rows, heads);
     while (needs->together < most) {
         needs->together++;
-        if (posenc_attention_room(&none, needs, heads, cut->rows, cut->turned_keys, NULL) <= memory)
-            continue;
-        needs->together--;
-        return;
+        const size_t wanted =
+            posenc_attention_room(&none, needs, heads, cut->rows, cut->turned_keys, NULL);
+        if (wanted > memory) {
+            needs->together--;
+            return;
+        }
     }
 }
 
@@ -383,9 +385,10 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
      * come sooner by tables: docs/performance.md. */
     if (group > 1 && heads > 1 && job->k->dtype == POSENC_BF16)
         walk->even = 0;
-    walk->even_again = group > 1 || posenc_attention_is_far(walk);
-    if (walk->even)
+    if (walk->even) {
+        walk->even_again = group > 1 || posenc_attention_is_far(walk);
         fit_together(&walk->needs, heads, &cut, size);
+    }
     posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
     clear_sums(walk, heads * cut.rows);
     walk->turned_keys = cut.turned_keys;
