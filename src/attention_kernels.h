@@ -110,24 +110,33 @@ typedef void
 posenc_attention_direct_totals_kernel(const struct posenc_attention_direct_totals *job);
 
 /*
- * The even kernels serve one row or `most` by a whole tile whose keys or values have the usual
- * width and lie `step` bytes apart from `rows` on: no table of addresses has to be made and read.
- * Meanwhile they fetch the 64 rows that lie next_step bytes apart from `next` on (NULL: none), each
- * line once or again four rows later.
+ * The even kernels serve a whole tile whose keys or values have the usual width and lie equally
+ * apart: `step` bytes from one to the next, `head` bytes from head to head. No table of addresses
+ * has to be made and read. They take one row of each of `heads` key heads, or `most` of one.
+ * Several heads go in the order of memory, a few keys of all of them at a time.
+ *
+ * Meanwhile they fetch what is read about 64 rows later, of the tile itself, then from `next` on,
+ * where rows lie as far apart (NULL: they fetch nothing). Lines of one head can be asked for again
+ * four rows later.
  *
  *   sums    sums[r][slot] = the 16-chain sum of q[r] with the key
  *   totals  o[r] = fma(o[r], a[r], chain over the slots in order)
+ *
+ * spare: 128 floats for each of several heads, left with anything.
  */
 struct posenc_attention_even {
     const char *rows, *next;
-    ptrdiff_t step, next_step;
-    int again;
+    ptrdiff_t step, head;
+    int64_t heads;
+    int again; /* 0 for several heads */
 };
 
 typedef void posenc_attention_even_sums(int64_t rows, const float *const *q,
-                                        const struct posenc_attention_even *keys, float *sums);
+                                        const struct posenc_attention_even *keys, float *spare,
+                                        float *sums);
 typedef void posenc_attention_even_totals(int64_t rows, const float *w, const float *a,
-                                          const struct posenc_attention_even *values, float *o);
+                                          const struct posenc_attention_even *values, float *spare,
+                                          float *o);
 
 /* By dtype, NULL where there is none. */
 struct posenc_attention_even_kernels {

@@ -13,9 +13,11 @@ struct stretch {
     int64_t page, token, count;
 };
 
-/* That of the logical keys from `key` on, `most` of them at most. */
-static struct stretch stretch_of(const struct posenc_attention_walk *walk, int64_t key,
-                                 int64_t most)
+/* That of the logical keys from `key` on, `most` of them at most. Always inlined, as begin_of is: a
+ * stretch that goes through memory is waited for, and a tile of one row takes half a
+ * microsecond. */
+static inline __attribute__((always_inline)) struct stretch
+stretch_of(const struct posenc_attention_walk *walk, int64_t key, int64_t most)
 {
     const struct posenc_cache_map *map = walk->job->k_map;
     const struct posenc_attention_sequence *s = &walk->s;
@@ -34,9 +36,9 @@ static struct stretch stretch_of(const struct posenc_attention_walk *walk, int64
 }
 
 /* Where it begins in rows or scales of a cache, or in k or v without one. */
-static const char *begin_of(const struct posenc_attention_walk *walk,
-                            const struct posenc_cache_map *map, const posenc_tensor *t,
-                            int64_t key_head, struct stretch at)
+static inline __attribute__((always_inline)) const char *
+begin_of(const struct posenc_attention_walk *walk, const struct posenc_cache_map *map,
+         const posenc_tensor *t, int64_t key_head, struct stretch at)
 {
     int64_t block = walk->s.key_batch;
     if (map && map->cache.kind == POSENC_CACHE_PAGED)
@@ -114,11 +116,11 @@ void posenc_attention_place(const struct posenc_attention_walk *walk, int64_t ke
 }
 
 int posenc_attention_place_evenly(const struct posenc_attention_walk *walk, int64_t first,
-                                  struct posenc_attention_range range,
+                                  const struct posenc_attention_range *range,
                                   struct posenc_attention_place *at)
 {
     const struct posenc_attention_job *job = walk->job;
-    const struct posenc_attention_range all = posenc_attention_clip(range, first, first + TILE);
+    const struct posenc_attention_range all = posenc_attention_clip(*range, first, first + TILE);
     if (all.begin != first || all.end != first + TILE || all.gap != all.end)
         return 0;
     const struct stretch tokens = stretch_of(walk, first, TILE);
@@ -159,6 +161,11 @@ void posenc_attention_ask_pages(const struct posenc_attention_walk *walk, int64_
     ask_pages(walk, job->k_map, job->k, key_head, range.resume, range.end);
     ask_pages(walk, job->v_map, job->v, key_head, range.begin, range.gap);
     ask_pages(walk, job->v_map, job->v, key_head, range.resume, range.end);
+}
+
+int posenc_attention_shares_pages(const struct posenc_attention_job *job)
+{
+    return 2 * bytes_apart(job->k_map, job->k) <= PAGE;
 }
 
 int posenc_attention_alternates(const struct posenc_attention_job *job, int again)

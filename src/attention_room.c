@@ -7,6 +7,7 @@ struct cut {
     size_t used;
 };
 
+/* Whole lines of 64 bytes. */
 static void *take(struct cut *cut, int64_t count, size_t size)
 {
     size_t at = cut->used;
@@ -38,6 +39,7 @@ size_t posenc_attention_room(struct posenc_attention_room *room,
     room->wide_q = take(&cut, needs->wide_q ? beside * channels : 0, 4);
     room->w = take(&cut, beside * TILE, 4);
     room->a = take(&cut, beside, 4);
+    room->spare = take(&cut, needs->in_order ? beside * wider : 0, 4);
     room->begin = take(&cut, beside, 1);
     room->end = take(&cut, beside, 1);
     room->hidden = take(&cut, beside, 8);

@@ -193,14 +193,14 @@ static int64_t go_by_tables(struct posenc_attention_walk *walk, int64_t first,
     for (int at = 0, more = 1; more; at = !at) {
         const struct posenc_attention_tile *tile = &tiles[at];
         more = next_tile(walk, tile->first, tile->head, range, &tiles[!at]);
-        if (!walk->needs.block && walk->heads == 1)
+        if (walk->pages && tile->head == walk->head)
             posenc_attention_ask_pages(walk, tile->head, tile->first + 2 * TILE, range);
         posenc_attention_step(walk, tile, more ? &tiles[!at] : NULL);
         if (tile->head < walk->head + walk->heads - 1)
             continue;
         first = more ? tiles[!at].first : range.end;
         end_tile(walk, tile->first, first, range);
-        if (walk->even && posenc_attention_place_evenly(walk, first, range, &even))
+        if (walk->has_even && posenc_attention_place_evenly(walk, first, &range, &even))
             return first;
     }
     return range.end;
@@ -210,20 +210,20 @@ static int64_t go_by_tables(struct posenc_attention_walk *walk, int64_t first,
 static int64_t go_evenly(struct posenc_attention_walk *walk, int64_t first,
                          struct posenc_attention_range range)
 {
-    struct posenc_attention_place at, next;
-    int more = posenc_attention_place_evenly(walk, first, range, &at);
-    while (more) {
+    struct posenc_attention_place places[2];
+    int more = posenc_attention_place_evenly(walk, first, &range, &places[0]);
+    for (int at = 0; more; at = !at) {
+        struct posenc_attention_place *next = &places[!at];
         const int64_t after = posenc_attention_after(range, first, TILE);
-        more = posenc_attention_place_evenly(walk, after, range, &next);
+        more = posenc_attention_place_evenly(walk, after, &range, next);
         /* Before the last keys, fewer than a tile, their lines are fetched with those before. */
         if (!more && (after + TILE < range.end ||
-                      !posenc_attention_place_evenly(walk, range.end - TILE, range, &next)))
-            next = at;
-        if (walk->heads == 1 && walk->rows > 1) /* one row gains nothing */
+                      !posenc_attention_place_evenly(walk, range.end - TILE, &range, next)))
+            *next = places[at];
+        if (walk->even.pages)
             posenc_attention_ask_pages(walk, walk->head, first + 2 * TILE, range);
-        posenc_attention_even_step(walk, &at, &next);
+        posenc_attention_even_step(walk, &places[at], next);
         end_tile(walk, first, after, range);
-        at = next;
         first = after;
     }
     return first;
@@ -232,7 +232,7 @@ static int64_t go_evenly(struct posenc_attention_walk *walk, int64_t first,
 static void go_through(struct posenc_attention_walk *walk, struct posenc_attention_range range)
 {
     for (int64_t first = range.begin - range.begin % TILE; first < range.end;) {
-        if (walk->even)
+        if (walk->has_even)
             first = go_evenly(walk, first, range);
         if (first < range.end)
             first = go_by_tables(walk, first, range);
@@ -377,18 +377,18 @@ static int walk_sequence(struct posenc_attention_walk *walk, void *memory, size_
     if (cut.rows == 0)
         return 0;
     int64_t heads = 1;
+    walk->has_even = walk->s.queries == 1 && cut.rows >= group &&
+                     posenc_attention_can_be_even(walk, group);
+    if (walk->has_even)
+        posenc_attention_even_begin(walk, group);
+    walk->needs.in_order = walk->has_even && walk->even.in_order;
     if (!walk->needs.block && cut.rows >= walk->s.queries * group)
         heads = fit_heads(job, &walk->needs, &cut, size);
-    walk->even = walk->s.queries == 1 && cut.rows >= group &&
-                 posenc_attention_can_be_even(walk, group);
-    /* Four rows of BF16 from heads side by side wait for lines more than for products, and lines
-     * come sooner by tables: docs/performance.md. */
-    if (group > 1 && heads > 1 && job->k->dtype == POSENC_BF16)
-        walk->even = 0;
-    if (walk->even) {
-        walk->even_again = group > 1 || posenc_attention_is_far(walk);
+    if (walk->has_even)
         fit_together(&walk->needs, heads, &cut, size);
-    }
+    /* Each of several heads meets pages again: CPUs that ask twice gain where keys share one. */
+    walk->pages = !walk->needs.block &&
+                  (heads == 1 || (walk->again && posenc_attention_shares_pages(job)));
     posenc_attention_room(&walk->room, &walk->needs, heads, cut.rows, cut.turned_keys, memory);
     clear_sums(walk, heads * cut.rows);
     walk->turned_keys = cut.turned_keys;
@@ -433,7 +433,7 @@ size_t posenc_attention_wanted(int64_t queries, int64_t group, int64_t channels,
     const int block = rows >= FEW_ROWS;
     const int64_t groups = (channels > values ? channels : values) / 32;
     const struct posenc_attention_needs needs = {
-        channels, values, 1, 1, 1, 1, 1, 1, block, (groups > 1 ? groups : 1) * TILE, 1};
+        channels, values, 1, 1, 1, 1, 1, 1, block, (groups > 1 ? groups : 1) * TILE, 1, 0};
     size_t few = posenc_attention_room(&none, &needs, 1, block ? rows : 1, block ? TILE : 1, NULL);
     if (rows == 0 || few <= STACK)
         return 0;

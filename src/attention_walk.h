@@ -19,6 +19,7 @@ struct posenc_attention_needs {
     int block;    /* 1: the block kernels */
     int64_t scales; /* floats of a tile's scales: see posenc_attention_wide_scales */
     int64_t together; /* key heads whose rows take a tile side by side: 1 but for even tiles */
+    int in_order;     /* 1: even tiles in the order of memory, one row a head */
 };
 
 /*
@@ -36,7 +37,8 @@ struct posenc_attention_room {
     const float **q;
     float *wide_q;
     float *w, *a;
-    uint8_t *begin, *end;
+    float *spare;         /* of heads in the order of memory, [together][128] */
+    uint8_t *begin, *end; /* room for 64 at least */
     uint64_t *hidden;
 
     const float **bias;
@@ -62,6 +64,15 @@ struct posenc_attention_tile {
     const void *key_scale[POSENC_ATTENTION_TILE], *value_scale[POSENC_ATTENTION_TILE];
 };
 
+/* How a walk takes even tiles. */
+struct posenc_attention_even_plan {
+    ptrdiff_t key, key_head, value, value_head; /* bytes from one to the next */
+    int alike;    /* 1: keys and values lie equally far apart: each fetch the others' lines */
+    int again;    /* 1: lines are asked for twice */
+    int in_order; /* 1: heads side by side go in the order of memory */
+    int pages;    /* 1: the pages of the tile after the next are asked for */
+};
+
 struct posenc_attention_walk {
     const struct posenc_attention_job *job;
     const struct posenc_attention_kernels *kernels;
@@ -77,8 +88,9 @@ struct posenc_attention_walk {
     int64_t rows;            /* tokens x members, members vary fastest */
     int again;               /* 1: the direct kernels ask twice for lines */
     int alternates;          /* 1: they fetch values with keys, keys with values */
-    int even;                /* 1: even tiles go by the even kernels */
-    int even_again;          /* 1: which ask twice for lines */
+    int pages;               /* 1: pages of the tile after the next are asked for */
+    int has_even;            /* 1: even tiles go by the even kernels, as `even` says */
+    struct posenc_attention_even_plan even;
     int64_t widened, ready;  /* the key heads [widened, + ready) whose queries are in room.q */
 };
 
@@ -166,18 +178,19 @@ struct posenc_attention_place {
 };
 
 /* Sets that for the logical keys [first, first + 64); 0 if the range has not all of them, or they
- * do not lie equally apart. */
+ * do not lie equally apart. The range by address: a copy of it would be waited for. */
 int posenc_attention_place_evenly(const struct posenc_attention_walk *walk, int64_t first,
-                                  struct posenc_attention_range range,
+                                  const struct posenc_attention_range *range,
                                   struct posenc_attention_place *at);
+
+/* 1 if two keys lie in one page of memory, so that several heads meet few pages for many lines. */
+int posenc_attention_shares_pages(const struct posenc_attention_job *job);
 
 /* 1 if the even kernels can serve a sequence whose key heads have so many rows each. */
 int posenc_attention_can_be_even(const struct posenc_attention_walk *walk, int64_t rows);
 
-/* 1 if a sequence sees so many keys that they come from memory, where lines that no stream foresees
- * get lost among the many that wait. Of fewer hardly one does, and asking again costs more than it
- * gains. */
-int posenc_attention_is_far(const struct posenc_attention_walk *walk);
+/* Plans them for a sequence whose key heads have so many rows each. */
+void posenc_attention_even_begin(struct posenc_attention_walk *walk, int64_t rows);
 
 /* Takes the even tile at a place into the sums of the rows of all key heads of the walk; the one at
  * `next` is fetched meanwhile. */

@@ -58,7 +58,7 @@ static int32_t dtype_of(struct options *o)
 
 static void make_main(struct options *o)
 {
-    static const int64_t groups[16] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 4, 4, 7, 8, 12};
+    static const int64_t groups[16] = {1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 4, 4, 7, 8, 12, 16};
     struct attention_call *c = &o->call;
     int64_t batch = has(o, WITH_PACKED) ? 1 : pick(o, 1, 2), queries = pick(o, 1, 6);
     int64_t keys = has(o, WITH_LONG) ? pick(o, 1000, 2200) : pick(o, 1, 200);
@@ -74,7 +74,7 @@ static void make_main(struct options *o)
     if (has(o, WITH_DECODING)) {
         queries = pick(o, 0, 5) ? 1 : pick(o, 1, 3);
         keys = has(o, WITH_LONG) ? keys : pick(o, 1, 400);
-        key_heads = pick(o, 1, 19);
+        key_heads = pick(o, 0, 1) ? pick(o, 1, 19) : 8 * pick(o, 1, 3); /* rows of whole 2 KiB */
         heads = key_heads * groups[pick(o, 0, 15)];
         channels = pick(o, 0, 7) ? 128 : 64;
         values = pick(o, 0, 7) ? 128 : 64;

@@ -152,66 +152,120 @@ static void fetching_changes_no_bit(void **state)
     }
 }
 
-/* Keys or values of the usual width, `step` bytes apart; what is fetched may be nowhere. */
-static void check_even(const struct posenc_attention_kernels *kernels, int64_t rows, int32_t dtype,
-                       const void *const *stored, const char *next, ptrdiff_t step)
+/* Rows of the usual width in unreadable surroundings, of `heads` heads that lie `head` bytes apart;
+ * what is fetched is nowhere. */
+struct even {
+    const char *at, *nowhere;
+    ptrdiff_t step, head;
+    int64_t heads, rows; /* rows of each head */
+    int32_t dtype;
+};
+
+enum { MOST_EVEN = 8 };
+
+/* By tables, head by head. */
+static void run_tables(const struct posenc_attention_kernels *kernels, const struct even *e,
+                       const float *const *query, const float *w, const float *a, float *sums,
+                       float *o)
 {
-    enum { MOST = 4 };
-    static float q[MOST][WIDTH], w[MOST * TILE], sums[2][MOST * TILE], o[2][MOST * WIDTH];
-    static const float a[MOST] = {0.75f, 0.5f, 3.0f, 0.0f};
-    const float *query[MOST] = {q[2], q[0], q[3], q[1]};
-    struct posenc_attention_direct_sums products = {
-        .rows = rows, .channels = WIDTH, .q = query, .key = stored, .end = TILE, .sums = sums[0]};
-    struct posenc_attention_direct_totals totals = {
-        .rows = rows, .values = WIDTH, .w = w, .a = a, .value = stored, .end = TILE, .o = o[0]};
+    const int type = posenc_attention_type(e->dtype);
+    const void *rows[TILE];
+    for (int64_t h = 0; h < e->heads; h++) {
+        const int64_t first = h * e->rows;
+        const struct posenc_attention_direct_sums products = {
+            .rows = e->rows, .channels = WIDTH, .q = query + first, .key = rows, .end = TILE,
+            .sums = sums + first * TILE};
+        const struct posenc_attention_direct_totals totals = {
+            .rows = e->rows, .values = WIDTH, .w = w + first * TILE, .a = a + first, .value = rows,
+            .end = TILE, .o = o + first * WIDTH};
+        for (int64_t i = 0; i < TILE; i++)
+            rows[i] = e->at + i * e->step + h * e->head;
+        kernels->direct_sums[type](&products);
+        kernels->direct_totals[type](&totals);
+    }
+}
+
+static void check_even(const struct posenc_attention_kernels *kernels, const struct even *e)
+{
+    enum { ROWS = MOST_EVEN, AFTER = 16, UNTOUCHED = 0x7b };
+    static float q[ROWS][WIDTH], w[ROWS * TILE], sums[2][ROWS * TILE + AFTER];
+    static float o[2][ROWS * WIDTH + AFTER], spare[ROWS * WIDTH + AFTER];
+    static const float a[ROWS] = {0.75f, 0.5f, 3.0f, 0.0f, 1.0f, 0.125f, 2.0f, 0.9f};
+    const float *query[ROWS];
+    const int type = posenc_attention_type(e->dtype);
+    const int64_t all = e->heads * e->rows;
     struct test_random random = {9};
-    for (int64_t i = 0; i < MOST * WIDTH; i++)
+    for (int64_t i = 0; i < ROWS; i++)
+        query[i] = q[(i * 5 + 2) % ROWS];
+    for (int64_t i = 0; i < ROWS * WIDTH; i++)
         q[i / WIDTH][i % WIDTH] = test_unit(&random);
-    for (int64_t i = 0; i < MOST * TILE; i++)
+    for (int64_t i = 0; i < ROWS * TILE; i++)
         w[i] = test_unit(&random);
     for (int n = 0; n < 4; n++) {
-        const struct posenc_attention_even even = {stored[0], n & 2 ? next : NULL, step, -step,
-                                                   n & 1};
-        for (int64_t i = 0; i < MOST * WIDTH; i++)
+        const struct posenc_attention_even even = {
+            .rows = e->at, .next = n & 2 ? e->nowhere : NULL, .step = e->step, .head = e->head,
+            .heads = e->heads, .again = n & 1 && e->heads == 1};
+        for (int64_t i = 0; i < ROWS * WIDTH + AFTER; i++)
             o[0][i] = o[1][i] = (float)(i % 7);
-        memset(sums, 0x7b, sizeof(sums));
-        kernels->direct_sums[posenc_attention_type(dtype)](&products);
-        kernels->direct_totals[posenc_attention_type(dtype)](&totals);
-        kernels->even->sums[posenc_attention_type(dtype)](rows, query, &even, sums[1]);
-        kernels->even->totals[posenc_attention_type(dtype)](rows, w, a, &even, o[1]);
+        memset(sums, UNTOUCHED, sizeof(sums));
+        memset(spare, UNTOUCHED, sizeof(spare));
+        run_tables(kernels, e, query, w, a, sums[0], o[0]);
+        kernels->even->sums[type](e->rows, query, &even, spare, sums[1]);
+        kernels->even->totals[type](e->rows, w, a, &even, spare, o[1]);
         assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
         assert_memory_equal(o[0], o[1], sizeof(o[0]));
+        for (size_t i = (size_t)(all * WIDTH) * sizeof(float); i < sizeof(spare); i++)
+            assert_int_equal(((unsigned char *)spare)[i], UNTOUCHED);
+    }
+}
+
+static void check_even_on_all(const struct even *e)
+{
+    int32_t isas[TEST_ISAS];
+    const size_t all = test_isas(isas);
+    for (size_t i = 0; i < all; i++) {
+        const struct posenc_attention_kernels *kernels =
+            posenc_kernels_get(isas[i])->attention_tiles;
+        struct even other = *e;
+        if (!kernels || !kernels->even)
+            continue;
+        check_even(kernels, e);
+        other.rows = kernels->even->most;
+        if (e->heads == 1)
+            check_even(kernels, &other);
     }
 }
 
 static void even_tiles_have_the_bits_of_tables(void **state)
 {
-    static const ptrdiff_t steps[] = {256, 2048, -256, -4096, 0};
-    const size_t room = TILE * 4096;
-    struct test_guard memory = test_guard_new(room), nowhere = test_guard_new(1);
-    int32_t isas[TEST_ISAS];
-    const size_t all = test_isas(isas);
+    static const struct {
+        ptrdiff_t step, head;
+        int64_t heads;
+    } forms[] = {
+        {256, 0, 1}, {2048, 0, 1}, {-256, 0, 1}, {-4096, 0, 1}, {0, 0, 1},
+        {2048, 256, 8}, {-2048, 256, 8}, {2048, -256, 7}, {1280, 256, 5}, {1100, 260, 4},
+        {4096, 512, 3}, {512, 256, 2}, {256, 16384, 2}, {-4096, -272, 6},
+    };
+    enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
+    struct test_guard memory = test_guard_new(TILE * 4096), nowhere = test_guard_new(1);
     struct test_random random = {10};
     (void)state;
-    for (int n = 0; n < 2 * 5 * 2; n++) {
-        const int32_t dtype = n % 2 ? POSENC_F16 : POSENC_BF16;
-        const ptrdiff_t step = steps[n / 2 % 5], apart = step < 0 ? -step : step;
-        const size_t bytes = (size_t)((TILE - 1) * apart + 2 * WIDTH);
-        char *at = test_guard_at(&memory, bytes, 2, n / 10 ? TEST_AT_END : TEST_AT_START);
-        const void *rows[TILE];
-        for (int64_t i = 0; i < TILE; i++) {
-            rows[i] = at + (step < 0 ? (i - TILE + 1) * step : i * step);
-            for (int64_t c = 0; c < WIDTH; c++)
-                test_store((char *)rows[i], dtype, c, test_unit(&random) * (float)(1 + i % 5));
-        }
-        for (size_t i = 0; i < all; i++) {
-            const struct posenc_attention_kernels *kernels =
-                posenc_kernels_get(isas[i])->attention_tiles;
-            if (!kernels || !kernels->even)
-                continue;
-            check_even(kernels, 1, dtype, rows, (char *)nowhere.map, step);
-            check_even(kernels, kernels->even->most, dtype, rows, (char *)nowhere.map, step);
-        }
+    for (int n = 0; n < 2 * FORMS * 2; n++) {
+        const ptrdiff_t step = forms[n / 2 % FORMS].step, head = forms[n / 2 % FORMS].head;
+        const int64_t heads = forms[n / 2 % FORMS].heads;
+        const ptrdiff_t along = (TILE - 1) * step, across = (heads - 1) * head;
+        const ptrdiff_t before = (along < 0 ? -along : 0) + (across < 0 ? -across : 0);
+        const ptrdiff_t after = (along > 0 ? along : 0) + (across > 0 ? across : 0) + 2 * WIDTH;
+        char *at = test_guard_at(&memory, (size_t)(before + after), 2,
+                                 n / 2 < FORMS ? TEST_AT_END : TEST_AT_START);
+        struct even e = {.nowhere = (char *)nowhere.map, .step = step, .head = head,
+                         .heads = heads, .rows = 1, .dtype = n % 2 ? POSENC_F16 : POSENC_BF16};
+        at += before;
+        e.at = at;
+        for (int64_t i = 0; i < TILE * heads * WIDTH; i++)
+            test_store(at + i / WIDTH / heads * step + i / WIDTH % heads * head, e.dtype, i % WIDTH,
+                       test_unit(&random) * (float)(1 + i / WIDTH % 5));
+        check_even_on_all(&e);
     }
     test_guard_free(&nowhere);
     test_guard_free(&memory);

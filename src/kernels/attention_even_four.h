@@ -5,6 +5,7 @@
  * Template, included by attention_even.h for vectors of sixteen lanes. Sums take two keys at a time
  * in vectors of eight: each vector of a query is loaded once for both. Totals take vectors of
  * sixteen all the same: with eight a tile goes by in four passes, and lines come faster in two.
+ * Lines to fetch are addresses of their own: numbers as in struct ahead are slower here.
  */
 
 /* As struct tree, of four rows and two keys. */
@@ -44,37 +45,35 @@ static POSENC_INLINE void grow_four(struct trees *trees, int step, float *sums, 
 static POSENC_INLINE void sums_of_four(int dtype, int asks, const float *const *query,
                                        const struct posenc_attention_even *keys, float *sums)
 {
-    const ptrdiff_t step = keys->step, next_step = keys->next_step;
+    const ptrdiff_t step = keys->step;
     const float *q[4] = {query[0], query[1], query[2], query[3]};
     _Alignas(32) float mixed[4][WIDTH];
-    const char *key = keys->rows, *next = keys->next, *before = next;
+    const char *key = keys->rows;
     const struct both zero = {set1_8(0.0f), set1_8(0.0f)};
     struct both none[4][2] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
     float *grown = sums; /* as in sums_of_one */
+    const char *next = keys->next, *before = next;
     struct trees trees;
-    for (int i = 0; dtype == POSENC_BF16 && i < 4 * PIECES; i++) {
-        float *to = mixed[i / PIECES] + i % PIECES * CHAINS;
-        const struct both x = query_both(query[i / PIECES], i % PIECES, dtype);
-        store_f32_8(to, x.a);
-        store_f32_8(to + 8, x.b);
-        q[i / PIECES] = mixed[i / PIECES];
+    for (int r = 0; dtype == POSENC_BF16 && r < 4; r++) {
+        mix_query(query[r], mixed[r]);
+        q[r] = mixed[r];
     }
     plant_four(&trees, none, dtype);
     for (int64_t j = 0; j < TILE; j += 2) {
         struct both s[4][2] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
         if (asks == TWICE && j >= AGAIN)
-            before = next - AGAIN * next_step;
+            before = next - AGAIN * step;
 #pragma GCC unroll 8
         for (int i = 0; i < PIECES; i++) {
             const struct both a = load_both(key, i, dtype), b = load_both(key + step, i, dtype);
-            ask_line(next, before, asks, i % 4); /* of one row in each half of them */
+            ask_line(next, before, asks, i % 4);
             if (asks && i % 4 == 3) {
-                next += next_step;
-                before += next_step;
+                next += step;
+                before += step;
             }
 #pragma GCC unroll 4
             for (int r = 0; r < 4; r++) {
-                const struct both x = load_query(q[r], i);
+                const struct both x = once_both(load_floats(q[r], i));
                 s[r][0] = fma_both(x, a, s[r][0]);
                 s[r][1] = fma_both(x, b, s[r][1]);
             }
@@ -96,7 +95,6 @@ static POSENC_INLINE void totals_of_four(int dtype, int asks, int64_t c, const f
                                          const struct posenc_attention_even *values, float *o)
 {
     const int line = (int)(c * element_bytes(dtype) / LINE);
-    const ptrdiff_t step = values->step, next_step = values->next_step;
     const char *next = values->next, *before = next;
     struct stored value = {values->rows, NULL, 0};
     struct quad s[4] = {zero_quad(), zero_quad(), zero_quad(), zero_quad()};
@@ -108,11 +106,11 @@ static POSENC_INLINE void totals_of_four(int dtype, int asks, int64_t c, const f
         ask_line(next, before, asks, line + 1);
         s[2] = fma_quad(V(set1_)(w[2 * TILE + j]), v, s[2]);
         s[3] = fma_quad(V(set1_)(w[3 * TILE + j]), v, s[3]);
+        value.row = (const char *)value.row + values->step;
         if (asks && j >= AGAIN)
-            before += next_step;
+            before += values->step;
         if (asks)
-            next += next_step;
-        value.row = (const char *)value.row + step;
+            next += values->step;
     }
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++)
