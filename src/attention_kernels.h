@@ -122,7 +122,7 @@ posenc_attention_direct_totals_kernel(const struct posenc_attention_direct_total
  *   sums    sums[r][slot] = the 16-chain sum of q[r] with the key
  *   totals  o[r] = fma(o[r], a[r], chain over the slots in order)
  *
- * spare: 128 floats for each of several heads, left with anything.
+ * spare: 128 floats for each of several heads, left with anything; NULL for one.
  */
 struct posenc_attention_even {
     const char *rows, *next;

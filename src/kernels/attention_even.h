@@ -294,7 +294,8 @@ static POSENC_INLINE void totals_of_one(int dtype, int asks, int64_t some, const
         const struct ahead ahead = ahead_of(values, j, before);
         const char *value = values->rows + j * values->step;
         for (int64_t h = 0; h < heads; h++, value += values->head) {
-            const struct weighted row = {w + h * TILE, a[h], spare + h * WIDTH, o + h * WIDTH};
+            float *chains = some == TILE ? NULL : spare + h * WIDTH;
+            const struct weighted row = {w + h * TILE, a[h], chains, o + h * WIDTH};
             for (int first = 0; first < PIECES; first += AT_ONCE)
                 total_some(dtype, asks, first, j, some, row, value, values->step, ahead);
         }
