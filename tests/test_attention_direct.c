@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The direct and the even kernels of attention: what they fetch, and how often, changes no bit. */
 #include "../src/attention_kernels.h"
+#include "../src/attention_walk.h"
 
 #include "support/guard.h"
 #include "support/half.h"
@@ -272,12 +273,31 @@ static void even_tiles_have_the_bits_of_tables(void **state)
     test_guard_free(&memory);
 }
 
+/* What is written behind the chains would seldom be seen: most calls leave room unused there. */
+static void heads_in_the_order_of_memory_have_room_for_chains(void **state)
+{
+    static _Alignas(64) char memory[1 << 16];
+    struct posenc_attention_needs needs = {
+        .channels = WIDTH, .values = WIDTH, .wide_q = 1, .together = 8, .in_order = 1};
+    struct posenc_attention_room room;
+    (void)state;
+    assert_in_range(posenc_attention_room(&room, &needs, 8, 1, 0, memory), 1, sizeof(memory));
+    const size_t chains = 8 * WIDTH * sizeof(float);
+    const char *begin = (char *)room.spare, *const others[] = {
+        (char *)room.w, (char *)room.a, (char *)room.o, (char *)room.begin, (char *)room.end,
+        (char *)room.hidden, (char *)room.wide_q};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_true(others[i] < begin || others[i] >= begin + chains);
+    assert_true(begin + chains <= memory + sizeof(memory));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fetching_beside_whole_tiles_of_the_usual_width_changes_no_bit),
         cmocka_unit_test(fetching_changes_no_bit),
         cmocka_unit_test(even_tiles_have_the_bits_of_tables),
+        cmocka_unit_test(heads_in_the_order_of_memory_have_room_for_chains),
     };
     return cmocka_run_group_tests(tests, make_guards, free_guards);
 }
